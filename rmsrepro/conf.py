@@ -1,0 +1,37 @@
+"""Where the YAML files of conf/ lie: beside the package in a checkout, inside it in an installed wheel."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rmsrepro.errors import ConfigError
+
+
+@cache
+def conf_dir() -> Path:
+    """Return the absolute path of conf/, wherever the command was started from."""
+    package = Path(__file__).resolve().parent
+    installed = package / "conf"
+    return installed if installed.is_dir() else package.parent / "conf"
+
+
+def load_yaml(name: str) -> dict[str, Any]:
+    """Read one file of conf/ as plain values."""
+    return yaml.safe_load((conf_dir() / name).read_text(encoding="utf-8")) or {}
+
+
+def option_names(group: str) -> list[str]:
+    """List the options of one group of conf/, such as the norms."""
+    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+
+
+def load_preset(name: str) -> dict[str, Any]:
+    """Read the norm semantics of one code base, a file of conf/norm/preset."""
+    known = option_names("norm/preset")
+    if name not in known:
+        raise ConfigError(f"norm.preset={name}: known presets are {', '.join(known)}")
+    return load_yaml(f"norm/preset/{name}.yaml")

@@ -1,0 +1,111 @@
+"""The factory that models ask for norms: a model names the site, the configuration names the norm."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+import rmsrepro.norms
+from rmsrepro.conf import load_preset, load_yaml
+from rmsrepro.errors import ConfigError
+from rmsrepro.norms.base import SITES, Conv2dShape, NormFamily
+from rmsrepro.norms.config import IMPLS, NormConfig, field_names
+
+_NOT_NORMS = {"base", "composed", "config", "factory", "functional"}
+
+
+def norm_names() -> list[str]:
+    """List the normalisers: one for each module of this folder that defines a family."""
+    folder = Path(rmsrepro.norms.__file__).parent
+    return sorted(m.name for m in pkgutil.iter_modules([str(folder)]) if m.name not in _NOT_NORMS)
+
+
+def family_module(name: str) -> str:
+    """Return the module name of the norm `name`; case, hyphens and underscores do not matter."""
+    wanted = name.lower().replace("_", "").replace("-", "")
+    if wanted not in norm_names():
+        raise ConfigError(f"norm={name}: known norms are {', '.join(norm_names())}")
+    return wanted
+
+
+def find_family(name: str) -> type[NormFamily]:
+    """Return the family of the norm `name`."""
+    return importlib.import_module(f"rmsrepro.norms.{family_module(name)}").Family
+
+
+class NormFactory:
+    """Builds the configured norm at each site of a model, in the configured implementation.
+
+    Raises ConfigError, naming the sites that the norm can serve, where it cannot serve one.
+    """
+
+    def __init__(self, cfg: NormConfig, impl: str = "auto") -> None:
+        cfg.validate()
+        if impl not in IMPLS:
+            raise ConfigError(f"impl={impl}: allowed are {', '.join(IMPLS)}")
+        family = find_family(cfg.name)
+        if cfg.p < 1.0 and not family.allows_partial:
+            raise ConfigError(f"norm.p={cfg.p}: {cfg.name} has no partial statistic; allowed is 1.0")
+        self.cfg, self.impl = cfg, impl
+        self.family = family(cfg, impl)
+
+    def require(self, sites: Iterable[str], batch_rows: int | None = None) -> None:
+        """Check before anything is built that the norm can serve `sites` with `batch_rows` rows a batch."""
+        for site in sites:
+            if site not in SITES:
+                raise ValueError(f"unknown site '{site}'; sites are {', '.join(SITES)}")
+            if site not in self.family.sites:
+                served = ", ".join(self.family.sites)
+                raise ConfigError(f"norm={self.cfg.name} cannot serve the site '{site}'; it serves {served}")
+        if batch_rows is not None and batch_rows < self.family.min_rows:
+            raise ConfigError(
+                f"train.batch_size={batch_rows}: norm={self.cfg.name} takes its statistics over the batch "
+                f"and needs at least {self.family.min_rows}"
+            )
+
+    def linear(self, in_features: int, out_features: int, bias: bool = True) -> nn.Module:
+        """Build a linear map [..., in] -> [..., out] whose summed inputs are normalised."""
+        return self.family.linear(in_features, out_features, bias)
+
+    def conv2d(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        padding: int | str = 0,
+        stride: int = 1,
+        bias: bool = True,
+    ) -> nn.Module:
+        """Build a convolution [N, in, H, W] -> [N, out, H', W'] whose output is normalised."""
+        return self.family.conv2d(Conv2dShape(in_channels, out_channels, kernel_size, padding, stride), bias)
+
+    def features(self, dim: int) -> nn.Module:
+        """Build a norm of feature vectors [..., dim]."""
+        return self.family.features(dim)
+
+    def channels(self, channels: int) -> nn.Module:
+        """Build a norm of a convolution's output [N, channels, H, W]."""
+        return self.family.channels(channels)
+
+
+def norm_config(name: str, preset: str | None = None, **overrides: Any) -> NormConfig:
+    """Return the configuration of `name`: conf/norm's file, then a code base's preset, then `overrides`."""
+    module = family_module(name)
+    unknown = sorted(set(overrides) - set(field_names()))
+    if unknown:
+        raise ConfigError(f"norm.{unknown[0]}: {name} has the fields {', '.join(field_names())}")
+    values = load_yaml(f"norm/{module}.yaml")
+    if preset is not None:
+        values |= load_preset(preset) | {"preset": preset}
+    return replace(NormConfig(), **(values | overrides))
+
+
+def build_norm(name: str, dim: int, *, impl: str = "auto", preset: str | None = None, **fields: Any) -> nn.Module:
+    """Build the norm `name` over feature vectors [..., dim]; `fields` are NormConfig's (eps, p, gain, ...)."""
+    return NormFactory(norm_config(name, preset, **fields), impl).features(dim)

@@ -1,0 +1,90 @@
+"""WeightNorm: weights re-parametrised as a length and a direction (Salimans & Kingma 2016)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rmsrepro.errors import ConfigError
+from rmsrepro.norms.base import Conv2dShape, NormFamily
+from rmsrepro.norms.config import NormConfig
+
+
+class _WeightNormed(nn.Module):
+    """A layer whose effective weight is gain * weight / ||weight||, one length per output."""
+
+    weight: Tensor
+    gain: nn.Parameter | None
+    bias: nn.Parameter | None
+
+    def __init__(self, plain: nn.Linear | nn.Conv2d, cfg: NormConfig) -> None:
+        super().__init__()
+        self.eps = cfg.eps
+        self.weight = nn.Parameter(plain.weight.detach())
+        # The layer starts as the plain one does: the gain is the length that the plain weight has.
+        lengths = self._lengths().detach().flatten()
+        self.register_parameter("gain", nn.Parameter(lengths.clone()) if cfg.gain else None)
+        self.register_parameter("bias", None if plain.bias is None else nn.Parameter(plain.bias.detach()))
+
+    def _lengths(self) -> Tensor:
+        return (self.weight.square().flatten(1).sum(1) + self.eps).sqrt()
+
+    def effective_weight(self) -> Tensor:
+        """Return the weight that the layer multiplies with, in the shape of the plain layer's."""
+        scale = self._lengths().reciprocal()
+        if self.gain is not None:
+            scale = scale * self.gain
+        return self.weight * scale.view(-1, *[1] * (self.weight.dim() - 1))
+
+
+class WeightNormLinear(_WeightNormed):
+    """A linear map [..., in] to [..., out] with weight normalisation."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map `x` [..., in] to [..., out]."""
+        return F.linear(x, self.effective_weight(), self.bias)
+
+
+class WeightNormConv2d(_WeightNormed):
+    """A convolution with weight normalisation."""
+
+    def __init__(self, plain: nn.Conv2d, cfg: NormConfig) -> None:
+        super().__init__(plain, cfg)
+        self.stride, self.padding = plain.stride, plain.padding
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map `x` [N, in, H, W] to [N, out, H', W']."""
+        return F.conv2d(x, self.effective_weight(), self.bias, self.stride, self.padding)
+
+
+class Family(NormFamily):
+    """WeightNorm where there is a weight to act on."""
+
+    sites = ("linear", "conv2d")
+
+    def features(self, dim: int) -> nn.Module:
+        """Refuse: a feature vector has no weight."""
+        raise ConfigError(self._no_weight("features"))
+
+    def channels(self, channels: int) -> nn.Module:
+        """Refuse: a convolution's output has no weight."""
+        raise ConfigError(self._no_weight("channels"))
+
+    def linear(self, in_features: int, out_features: int, bias: bool) -> nn.Module:
+        """Build a linear map with normalised weights."""
+        return WeightNormLinear(nn.Linear(in_features, out_features, bias=bias), self.cfg)
+
+    def conv2d(self, shape: Conv2dShape, bias: bool) -> nn.Module:
+        """Build a convolution with normalised weights."""
+        return WeightNormConv2d(shape.build(bias=bias), self.cfg)
+
+    def _no_weight(self, site: str) -> str:
+        return f"norm=weightnorm cannot serve the site '{site}', which has no weight; it serves {', '.join(self.sites)}"
+
+
+def reset_directions(layer: nn.Module, std: float) -> None:
+    """Draw a weight-normalised layer's directions from N(0, std); the gains are left to the caller."""
+    if isinstance(layer, _WeightNormed):
+        with torch.no_grad():
+            layer.weight.normal_(0.0, std)
