@@ -16,6 +16,7 @@ from rmsrepro.conf import load_preset, load_yaml
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms.base import SITES, Conv2dShape, NormFamily
 from rmsrepro.norms.config import IMPLS, NormConfig, field_names
+from rmsrepro.norms.functional import choose_impl
 
 _NOT_NORMS = {"base", "composed", "config", "factory", "functional"}
 
@@ -68,6 +69,10 @@ class NormFactory:
                 f"train.batch_size={batch_rows}: norm={self.cfg.name} takes its statistics over the batch "
                 f"and needs at least {self.family.min_rows}"
             )
+
+    def resolved_impl(self) -> str:
+        """Return the implementation that `auto` stands for, and any other as it was asked for."""
+        return choose_impl(self.cfg.name, self.impl) if self.impl == "auto" else self.impl
 
     def linear(self, in_features: int, out_features: int, bias: bool = True) -> nn.Module:
         """Build a linear map [..., in] -> [..., out] whose summed inputs are normalised."""

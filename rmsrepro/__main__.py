@@ -1,0 +1,5 @@
+"""`python -m rmsrepro`."""
+
+from rmsrepro.cli import entry
+
+entry()

@@ -1,0 +1,88 @@
+"""What image classification tasks share: tensors on the device, batches in a fixed order, accuracy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rmsrepro.config import Config
+from rmsrepro.errors import ConfigError
+from rmsrepro.seeding import permutation
+from rmsrepro.tasks.base import Batch, Task
+
+_EVAL_BATCH = 1000
+
+
+class ImageTask(Task):
+    """Classification of images that fit into memory.
+
+    The whole data set lies on the device as tensors: a batch is one gather, with no worker processes. Every epoch
+    visits a fresh permutation and drops the last images that do not fill a batch, for every norm alike, because
+    BatchNorm cannot train on a batch of one.
+    """
+
+    #: Images and labels of each split: [N, ...] in whatever type the task stores, and int64 [N].
+    splits: dict[str, tuple[Tensor, Tensor]]
+
+    def __init__(self, cfg: Config, device: torch.device) -> None:
+        super().__init__(cfg, device)
+        self._order: tuple[int, Tensor] | None = None
+
+    def prepare(self, images: Tensor) -> Tensor:
+        """Turn stored images [B, ...] into the model's input."""
+        return images
+
+    def put(self, split: str, images: Tensor, labels: Tensor) -> None:
+        """Keep a split on the device."""
+        self.splits[split] = (images.to(self.device), labels.to(self.device))
+
+    def batches_per_epoch(self) -> int:
+        """Return the number of full batches."""
+        size = self.cfg.train.batch_size
+        have = len(self.splits["train"][1])
+        if size > have:
+            raise ConfigError(f"train.batch_size={size}: there are only {have} training images")
+        return have // size
+
+    def batch(self, epoch: int, index: int) -> Batch:
+        """Return batch `index` of the epoch's permutation."""
+        images, labels = self.splits["train"]
+        if self._order is None or self._order[0] != epoch:
+            order = torch.from_numpy(permutation(len(labels), self.cfg.seed, epoch)).to(self.device)
+            self._order = (epoch, order)
+        size = self.cfg.train.batch_size
+        picked = self._order[1][index * size : (index + 1) * size]
+        inputs = (self.prepare(images.index_select(0, picked)), labels.index_select(0, picked))
+        return Batch(inputs, weight=size, items=size)
+
+    def loss_sum(self, model: nn.Module, batch: Batch, carry: Any) -> tuple[Tensor, Any]:
+        """Return the summed cross-entropy."""
+        images, labels = batch.inputs
+        return F.cross_entropy(model(images).float(), labels, reduction="sum"), None
+
+    @torch.no_grad()
+    def evaluate(self, model: nn.Module, split: str) -> dict[str, float]:
+        """Return accuracy and mean cross-entropy over the whole split."""
+        images, labels = self.splits[split]
+        correct = torch.zeros((), dtype=torch.int64, device=self.device)
+        loss = torch.zeros((), dtype=torch.float64, device=self.device)
+        for start in range(0, len(labels), _EVAL_BATCH):
+            logits = model(self.prepare(images[start : start + _EVAL_BATCH])).float()
+            wanted = labels[start : start + _EVAL_BATCH]
+            correct += (logits.argmax(1) == wanted).sum()
+            loss += F.cross_entropy(logits, wanted, reduction="sum").double()
+        n = len(labels)
+        return {f"{split}/accuracy": correct.item() / n, f"{split}/loss": loss.item() / n}
+
+    def facts(self) -> dict[str, Any]:
+        """Return how many images each split holds and how many an epoch leaves out."""
+        size = self.cfg.train.batch_size
+        have = len(self.splits["train"][1])
+        return {
+            **{f"{name}_images": len(labels) for name, (_, labels) in self.splits.items()},
+            "images_per_epoch": have // size * size,
+            "images_dropped_per_epoch": have % size,
+        }

@@ -1,0 +1,44 @@
+"""Stop at the first number that is not finite, and say where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+
+class DivergedError(RuntimeError):
+    """Training produced a number that is not finite."""
+
+    def __init__(self, what: str, step: int, lr: float, loss: float, tensors: list[str]) -> None:
+        self.step, self.lr, self.loss, self.tensors = step, lr, loss, tensors
+        named = ", ".join(tensors[:8]) + (f" and {len(tensors) - 8} more" if len(tensors) > 8 else "")
+        super().__init__(f"{what} at step {step}, learning rate {lr:.6g}; not finite: {named or 'only the loss'}")
+
+
+def nonfinite_tensors(model: nn.Module) -> list[str]:
+    """Name every parameter, buffer and gradient of `model` that holds an infinity or a NaN."""
+    return [name for name, tensor in _tensors(model) if not tensor.isfinite().all()]
+
+
+def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    for name, parameter in model.named_parameters():
+        yield name, parameter.detach()
+        if parameter.grad is not None:
+            yield f"{name}.grad", parameter.grad
+    for name, buffer in model.named_buffers():
+        if torch.is_floating_point(buffer):
+            yield name, buffer
+
+
+def diverged(what: str, model: nn.Module, step: int, lr: float, loss: float) -> DivergedError:
+    """Build the error that names the tensors of `model` at fault."""
+    return DivergedError(what, step, lr, loss, nonfinite_tensors(model))
+
+
+def check_state(model: nn.Module, step: int, lr: float, loss: float) -> None:
+    """Raise DivergedError where a parameter or buffer (not a gradient) is not finite."""
+    bad = [name for name in nonfinite_tensors(model) if not name.endswith(".grad")]
+    if bad:
+        raise DivergedError("the model's state is not finite", step, lr, loss, bad)
