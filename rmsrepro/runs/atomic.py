@@ -4,7 +4,7 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -15,7 +15,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 @contextmanager
-def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
+def atomic_writer(path: Path) -> Generator[IO[bytes]]:
     """Open a temporary file beside ``path`` that takes its place only when the block ends without an error.
 
     The bytes are on disk before the rename, so a crash leaves the old file or the new one, never a part.

@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ class RunLockedError(UserError):
 
 
 @contextmanager
-def exclusive_lock(lock_file: Path) -> Iterator[None]:
+def exclusive_lock(lock_file: Path) -> Generator[None]:
     """Hold ``lock_file`` for the block, with pid, host and start time written in it for whoever else asks.
 
     A flock: released when the process ends in whatever way. Children made by fork drop their copy, so a

@@ -99,7 +99,12 @@ def _validate_metrics(metrics: Any, primary: str) -> None:
     _check(isinstance(metrics, dict), "metrics", metrics, "a mapping from name to number")
     for name, value in metrics.items():
         _check(_is_number(value) or value in _NONFINITE, f"metrics.{name}", value, "a number")
-    _check(primary in metrics, "primary", primary, f"one of {', '.join(metrics) or 'the metrics (there are none)'}")
+    _check(
+        primary in metrics,
+        "primary",
+        primary,
+        f"one of {', '.join(metrics) or 'the metrics (there are none)'}",
+    )
     _check(_is_finite(metrics[primary]), f"metrics.{primary}", metrics[primary], "a finite number")
 
 

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -56,7 +56,7 @@ class RunDir:
             self.lock_file.touch()
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> Generator[None]:
         """Hold the run for the block, or raise RunLockedError in one line if another process has it."""
         self.create()
         with exclusive_lock(self.lock_file):
@@ -79,7 +79,7 @@ class RunDir:
         write_json_atomic(self.status_json, {"state": state, "updated": now, **origin, **fields})
 
     def effective_state(self) -> str | None:
-        """Return the state, with ``dead`` for a run that says ``running`` though no process holds its lock."""
+        """Return the state, or ``dead`` for a run that says ``running`` while no process holds its lock."""
         status = self.status()
         if status is None:
             return None
@@ -106,7 +106,9 @@ class RunDir:
         if not self.path.exists() or not any(self.path.iterdir()):
             return
         if not any(file.is_file() for file in (self.lock_file, self.status_json, self.manifest_json)):
-            raise ConfigError(f"{self.path}: not a run directory, so nothing in it was removed; empty it by hand")
+            raise ConfigError(
+                f"{self.path}: not a run directory, so nothing in it was removed; empty it by hand"
+            )
         with self._writable():
             # Result and status go first: cut short, a clearing leaves a run that is not taken for done.
             for file in (self.result_json, self.status_json, self.metrics_jsonl, self.log):
@@ -122,7 +124,7 @@ class RunDir:
             self.checkpoints.rmdir()
 
     @contextmanager
-    def _writable(self) -> Iterator[None]:
+    def _writable(self) -> Generator[None]:
         try:
             yield
         except OSError as error:
