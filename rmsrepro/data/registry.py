@@ -1,0 +1,30 @@
+"""The data sets by name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from rmsrepro.data.dataset import DataSet
+from rmsrepro.errors import DataError
+
+# name -> module whose DATA_SET it is; a module is imported only when its data set is asked for
+_MODULES = {
+    "cifar10": "rmsrepro.data.cifar10",
+    "mnist": "rmsrepro.data.mnist",
+}
+
+
+def data_set_names() -> list[str]:
+    """Return the names of the data sets that can be fetched."""
+    return sorted(_MODULES)
+
+
+def get_data_set(name: str) -> DataSet:
+    """Return the data set called `name`.
+
+    Raises:
+        DataError: there is none.
+    """
+    if name not in _MODULES:
+        raise DataError(f"no data set is called {name!r}; there are {', '.join(data_set_names())}")
+    return import_module(_MODULES[name]).DATA_SET
