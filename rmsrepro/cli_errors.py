@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
@@ -25,7 +26,7 @@ def one_line(error: Exception, overrides: list[str]) -> str:
     missing = re.search(r"Could not override '([^']+)'", text)
     if missing:
         return f"{missing.group(1)}: no such setting{_nearest(missing.group(1), _settings())}; --help lists them"
-    option = re.search(r"Could not find '([^'/]+)/([^']+)'", text) or re.search(r"In '[^']*': Could not find '([^/]+)/([^']+)'", text)
+    option = re.search(r"Could not (?:find|load) '([^'/]+)/([^']+)'", text)
     if option:
         group, name = option.groups()
         return f"{group}={name}: known are {', '.join(option_names(group))}"
@@ -63,7 +64,7 @@ def _settings() -> list[str]:
 
     from rmsrepro.compose import compose_config
 
-    def walk(prefix: str, values: dict[str, object]) -> Iterable[str]:
+    def walk(prefix: str, values: dict[str, Any]) -> Iterable[str]:
         for key, value in values.items():
             yield prefix + key
             if isinstance(value, dict):

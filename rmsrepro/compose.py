@@ -74,7 +74,9 @@ def _given_keys(overrides: list[str]) -> frozenset[str]:
 
 def _covers(keys: frozenset[str], key: str) -> bool:
     """Say whether one of `keys` sets `key`, itself or the group around it."""
-    return any(key == other or (key.startswith(other + ".") and other not in ("norm", "task", "data")) for other in keys)
+    # A bare `norm=...` chooses a file of conf/norm; it is no word on any single field.
+    groups = (other for other in keys if other not in ("norm", "task", "data", "train"))
+    return key in keys or any(key.startswith(other + ".") for other in groups)
 
 
 def _apply_recipe(values: dict[str, Any], recipe: list[dict[str, Any]], given: frozenset[str]) -> frozenset[str]:

@@ -21,7 +21,9 @@ def build(cls: type[T], values: Any, path: str = "") -> T:
     known = [f.name for f in dataclasses.fields(cls)]  # pyrefly: ignore[bad-argument-type]
     for key in values:
         if key not in known:
-            raise ConfigError(f"{_join(path, str(key))}: no such setting; {path or 'the config'} has {', '.join(known)}")
+            raise ConfigError(
+                f"{_join(path, str(key))}: no such setting; {path or 'the config'} has {', '.join(known)}"
+            )
     return cls(**{key: convert(hints[key], value, _join(path, key)) for key, value in values.items()})
 
 

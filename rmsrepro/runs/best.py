@@ -42,9 +42,7 @@ class BestTracker:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over a saved state; raises ValueError if it was kept for the other direction."""
         if state["direction"] != self.direction:
-            raise ValueError(
-                f"direction: the saved state has {state['direction']!r}, expected {self.direction!r}"
-            )
+            raise ValueError(f"direction: the saved state has {state['direction']!r}, expected {self.direction!r}")
         self.best_value = state["best_value"]
         self.best_step = state["best_step"]
         self.nonfinite_count = state["nonfinite_count"]

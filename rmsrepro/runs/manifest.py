@@ -85,9 +85,7 @@ def command_line(argv: Sequence[str]) -> str:
 
 
 def _without_secrets(arguments: Iterable[str]) -> list[str]:
-    secrets = [
-        value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name) and len(value) >= 8
-    ]
+    secrets = [value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name) and len(value) >= 8]
     cleaned = []
     value_is_secret = False
     for argument in arguments:

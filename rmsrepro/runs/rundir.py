@@ -106,9 +106,7 @@ class RunDir:
         if not self.path.exists() or not any(self.path.iterdir()):
             return
         if not any(file.is_file() for file in (self.lock_file, self.status_json, self.manifest_json)):
-            raise ConfigError(
-                f"{self.path}: not a run directory, so nothing in it was removed; empty it by hand"
-            )
+            raise ConfigError(f"{self.path}: not a run directory, so nothing in it was removed; empty it by hand")
         with self._writable():
             # Result and status go first: cut short, a clearing leaves a run that is not taken for done.
             for file in (self.result_json, self.status_json, self.metrics_jsonl, self.log):

@@ -6,7 +6,7 @@ import importlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,7 @@ class TaskSpec:
     name: str
     primary: str
     """The metric that the task is judged by, such as test/accuracy."""
-    direction: str
+    direction: Literal["max", "min"]
     """`max` or `min`: which way is better."""
     select: str
     """The validation metric that chooses the best checkpoint."""

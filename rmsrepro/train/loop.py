@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from rmsrepro import seeding
 from rmsrepro.config import Config
 from rmsrepro.runs.best import BestTracker
+from rmsrepro.runs.sinks import Row
 from rmsrepro.tasks.base import Task
 from rmsrepro.train import guard
 from rmsrepro.train.clip import clip_gradients
@@ -34,7 +35,7 @@ MAX_SKIPPED_IN_A_ROW = 40
 class Hooks:
     """What the loop tells the outside; each is called by the main process only."""
 
-    on_rows: Callable[[int, dict[str, float]], None]
+    on_rows: Callable[[int, Row], None]
     """A row of metrics after a step."""
     on_step: Callable[[int, float], None]
     """A step is done, with its loss."""
@@ -127,7 +128,7 @@ class Trainer:
             if self.world.is_main:
                 hooks.on_step(self.step, losses.latest)
             if row_due:
-                row = {"train/loss": self.world.sum(losses.mean(), self.device) / self.world.size, "train/lr": lr}
+                row: Row = {"train/loss": self.world.sum(losses.mean(), self.device) / self.world.size, "train/lr": lr}
                 row |= {} if grad_norm is None else {"train/grad_norm": grad_norm.item()}
                 row |= {"train/skipped_steps": float(self.skipped_steps)} if self.scaler.is_enabled() else {}
                 if self.world.is_main:
@@ -203,7 +204,7 @@ class Trainer:
         reached = False
         if self.world.is_main:
             metrics = self.evaluate("valid")
-            hooks.on_rows(self.step, metrics)
+            hooks.on_rows(self.step, dict(metrics))
             outcome.eval_history.append(metrics)
             value = metrics[self.task.spec.select]
             if self.best.update(value, self.step):

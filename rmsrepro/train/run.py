@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import io
 import sys
 import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import IO, Any
 
 import torch
 from omegaconf import OmegaConf
@@ -19,11 +20,13 @@ from rmsrepro.config import Config
 from rmsrepro.errors import ConfigError, UserError
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.runs.atomic import write_bytes_atomic, write_json_atomic
-from rmsrepro.runs.manifest import build_manifest, git_commit
+from rmsrepro.runs.machine import hardware
+from rmsrepro.runs.manifest import build_manifest
 from rmsrepro.runs.progress import Progress, setup_run_logging
 from rmsrepro.runs.result import build_result
-from rmsrepro.runs.rundir import RunDir, runs_root
-from rmsrepro.runs.sinks import JsonlSink, Sink, SinkGroup
+from rmsrepro.runs.rundir import RunDir, State, runs_root
+from rmsrepro.runs.sinks import JsonlSink, Row, Sink, SinkGroup
+from rmsrepro.runs.source import git_commit
 from rmsrepro.tasks.base import Task, build_task
 from rmsrepro.train import distributed
 from rmsrepro.train.checkpoint import CheckpointStore, load
@@ -159,7 +162,7 @@ class Run:
 
             others.append(
                 WandbSink(
-                    self.rundir.path,
+                    self.rundir,
                     config={**asdict(cfg), "config_hash": cfg.hash()},
                     project=cfg.track.project,
                     entity=cfg.track.entity,
@@ -169,10 +172,10 @@ class Run:
                     mode=cfg.track.mode,
                 )
             )
-        self.sinks = SinkGroup(JsonlSink(self.rundir.metrics_jsonl, resumed_after), *others)
+        self.sinks = SinkGroup(JsonlSink(self.rundir.metrics_jsonl, resumed_after), others)
 
     def _train(self, trainer: Trainer, signals: StopSignals) -> Outcome:
-        with Progress(trainer.total_steps, trainer.step, self._title(), enabled=self._shows_progress()) as progress:
+        with Progress(trainer.total_steps, trainer.step, self._title(), self._progress_stream()) as progress:
             hooks = Hooks(
                 on_rows=self._on_rows,
                 on_step=lambda step, loss: progress.update(step, loss=loss),
@@ -183,7 +186,7 @@ class Run:
             )
             return trainer.run(hooks)
 
-    def _on_rows(self, step: int, row: dict[str, float]) -> None:
+    def _on_rows(self, step: int, row: Row) -> None:
         assert self.sinks is not None
         self.sinks.log(step, row)
 
@@ -224,24 +227,22 @@ class Run:
             device=device_name(self.device),
             config_hash=cfg.hash(),
             commit=git_commit(),
-            extra={
-                "impl_requested": cfg.impl,
-                "items": spec.items,
-                "reported": cfg.train.report,
-                "best": trainer.best.state_dict(),
-                "reached_target": outcome.reached_target,
-                "skipped_steps": trainer.skipped_steps,
-                "tag": cfg.tag,
-                "facts": self.task.facts(),
-            },
+            impl_requested=cfg.impl,
+            items=spec.items,
+            reported=cfg.train.report,
+            best=trainer.best.state_dict(),
+            reached_target=outcome.reached_target,
+            skipped_steps=trainer.skipped_steps,
+            tag=cfg.tag,
+            facts=self.task.facts(),
         )
         assert self.sinks is not None
-        self.sinks.log(outcome.steps, metrics)
+        self.sinks.log(outcome.steps, dict(metrics))
         self.sinks.summary({**metrics, **{f"timing/{key}": value for key, value in result["timing"].items()}})
         write_json_atomic(self.rundir.result_json, result)
 
     def _end(
-        self, state: str, code: int, message: str, *, trace: bool = False, quiet: bool = False, **fields: Any
+        self, state: State, code: int, message: str, *, trace: bool = False, quiet: bool = False, **fields: Any
     ) -> int:
         """Write the status, close the sinks, print what happened, and return the exit code."""
         if not self.world.is_main:
@@ -261,7 +262,7 @@ class Run:
             print(f"{state}: {' '.join(message.split())}{where}", file=sys.stderr)
         return code
 
-    def _set_status(self, state: str, **fields: Any) -> None:
+    def _set_status(self, state: State, **fields: Any) -> None:
         if self.world.is_main:
             self.rundir.write_status(state, **fields)
 
@@ -277,8 +278,8 @@ class Run:
     def _title(self) -> str:
         return f"{self.cfg.task.name} {self.cfg.norm.name}"
 
-    def _shows_progress(self) -> bool:
-        return self.world.is_main and self.cfg.track.progress
+    def _progress_stream(self) -> IO[str]:
+        return sys.stderr if self.world.is_main and self.cfg.track.progress else io.StringIO()
 
 
 def parameter_count(model: nn.Module) -> int:
@@ -290,9 +291,7 @@ def device_name(device: torch.device) -> str:
     """Name the hardware that trained."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    from rmsrepro.runs.manifest import cpu_model
-
-    return cpu_model()
+    return hardware()["cpu"] or "cpu"
 
 
 def _first_line(error: BaseException) -> str:
