@@ -1,0 +1,44 @@
+# `make demo` and `make test` set everything up by themselves; PYTHON chooses the interpreter (3.11 to 3.13).
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+
+.PHONY: help setup demo test lint format data clean
+
+help: ## Show what there is to make
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY) ## Make the virtual environment and install the project with its development tools
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"rmsrepro needs Python 3.11 to 3.13, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(READY) ## Train MNIST with layernorm and rmsnorm and print the two side by side
+	$(BIN)/python -m rmsrepro -m task=mnist norm=layernorm,rmsnorm size=small | $(BIN)/python -m rmsrepro.report.side_by_side
+
+test: $(READY) ## Run the tests
+	$(BIN)/python -m pytest -n 2 -m "not gpu"
+
+lint: $(READY) ## Check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python
+
+format: $(READY) ## Put the code into the house's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+data: $(READY) ## Download the data sets that need no account, with checksums
+	for name in mnist cifar10; do $(BIN)/python -m rmsrepro.data fetch $$name; done
+
+clean: ## Remove the virtual environment and what tools left behind; runs stay
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis *.egg-info

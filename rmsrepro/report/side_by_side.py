@@ -1,0 +1,67 @@
+"""Print runs beside one another: `python -m rmsrepro.report.side_by_side RESULT_JSON ...`, or the paths on stdin."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rmsrepro.runs.atomic import read_json
+
+
+def comparison(results: Sequence[dict[str, Any]]) -> Table:
+    """Lay out one row a run: the primary metric, time per step with its 10th to 90th percentile, size."""
+    primary = results[0]["primary"]
+    table = Table(title=f"{results[0]['task']}, size {results[0]['size']}, {results[0]['device']}")
+    table.add_column("norm")
+    table.add_column("impl")
+    table.add_column("seed", justify="right")
+    for heading in (primary, "ms / step (p10-p90)", f"{results[0].get('items', 'items')} / s", "parameters"):
+        table.add_column(heading, justify="right")
+    for result in results:
+        timing = result["timing"]
+        table.add_row(
+            result["norm"],
+            result["impl"],
+            str(result["seed"]),
+            _metric(result, primary),
+            _step_ms(timing),
+            "not measured" if timing["items_per_s"] is None else f"{timing['items_per_s']:,.0f}",
+            f"{result['params']:,}",
+        )
+    return table
+
+
+def _metric(result: dict[str, Any], name: str) -> str:
+    value = result["metrics"].get(name)
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _step_ms(timing: dict[str, Any]) -> str:
+    median = timing["step_ms_median"]
+    if median is None:
+        return "not measured"
+    spread = (timing.get("step_ms_p10"), timing.get("step_ms_p90"))
+    return f"{median:.2f}" + (f" ({spread[0]:.2f}-{spread[1]:.2f})" if None not in spread else "")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the comparison of the named result files and where their runs lie."""
+    paths = [Path(argument) for argument in arguments or sys.stdin.read().splitlines()]
+    results = [read_json(path) for path in paths]
+    if not results:
+        print("error: no result to show; name one or more result.json files", file=sys.stderr)
+        return 2
+    Console(width=None if sys.stdout.isatty() else 120).print(comparison(results))
+    for result, path in zip(results, paths, strict=True):
+        print(f"{result['norm']:>10}  {path.parent}")
+    print("Runs made one after another: their times show the order of size, not a speedup.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
