@@ -11,7 +11,7 @@ from typing import Any
 from rmsrepro.runs.rundir import RunDir
 from rmsrepro.runs.sinks import Row
 from rmsrepro.runs.wandb_mode import WandbMode, resolve_mode
-from rmsrepro.runs.wandb_session import start_session
+from rmsrepro.runs.wandb_session import end_session, start_session
 
 MARGIN_S = 10.0  # on top of W&B's own time limits, for what these do not cover
 _QUEUED_ROWS = 10_000
@@ -138,6 +138,6 @@ class WandbSink:
             run.summary.update(value)
         else:
             started_s = time.monotonic()
-            run.finish(exit_code=value)
+            end_session(run, value)
             if self.mode == "online" and time.monotonic() - started_s >= self._finish_timeout_s:
                 _log.warning("W&B did not take everything in time; send the rest with: wandb sync")
