@@ -126,12 +126,12 @@ print(time.monotonic() - started_s)
 started_s = time.monotonic()
 sink.finish(0)
 print(time.monotonic() - started_s)
+print(time.time())
 """
 
 
 def test_a_network_that_dies_in_mid_run_blocks_neither_the_rows_nor_the_end(run):
     os.environ["WANDB_API_KEY"] = KEY
-    started_s = time.monotonic()
     process = subprocess.run(
         [sys.executable, "-c", CUT_OFF, str(run.path)],
         stdout=subprocess.PIPE,
@@ -140,14 +140,14 @@ def test_a_network_that_dies_in_mid_run_blocks_neither_the_rows_nor_the_end(run)
         timeout=60,
         cwd=Path(__file__).parents[2],
     )
-    total_s = time.monotonic() - started_s
-    mode, log_s, *warned, finish_s = process.stdout.splitlines()
+    ended_s = time.time()
+    mode, log_s, *warned, finish_s, finished_s = process.stdout.splitlines()
     assert mode == "online"
     assert float(log_s) < 1.0
     assert len(warned) == 1
     assert "wandb sync" in warned[0]
     assert float(finish_s) < 1.0 + wandb_sink.MARGIN_S
-    assert total_s < 20.0
+    assert ended_s - float(finished_s) < 5.0
     rows = history(read_back(run))
     assert [row["_step"] for row in rows] == list(range(1, 200))
 
