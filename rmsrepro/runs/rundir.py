@@ -1,7 +1,6 @@
 """A run's directory: where it lies, what is in it, what state it is in and who works on it."""
 
 import os
-import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -89,7 +88,7 @@ class RunDir:
         """Replace status.json; ``fields`` are free (step, exit code, error text). Raises OSError."""
         if state not in STATES:
             raise ValueError(f"state: got {state!r}, allowed are {', '.join(STATES)}")
-        origin = {"pid": os.getpid(), "host": socket.gethostname()}
+        origin = {"pid": os.getpid(), "host": os.uname().nodename}
         now = datetime.now(UTC).isoformat(timespec="seconds")
         write_json_atomic(self.status_json, {"state": state, "updated": now, **origin, **fields})
 

@@ -1,8 +1,8 @@
 """Weights & Biases as a listener: it can be absent, offline or dead without the run noticing."""
 
 import logging
+import os
 import queue
-import secrets
 import threading
 import time
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class WandbSink:
         """
         resolve_mode(mode, {})  # a misspelt mode is the user's to mend, not W&B's failure
         attempt = 1 + sum(1 for _ in (run_dir.path / "wandb").glob("*run-*"))
-        self.run_id = f"{run_dir.path.name}-{attempt}-{secrets.token_hex(3)}"
+        self.run_id = f"{run_dir.path.name}-{attempt}-{os.urandom(3).hex()}"
         self.mode: WandbMode = "disabled"
         self._init_limit_s = init_timeout_s + MARGIN_S
         self._finish_timeout_s = finish_timeout_s

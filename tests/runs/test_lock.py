@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -85,27 +84,34 @@ def test_somebody_asking_for_the_state_does_not_make_a_starting_run_fail(tmp_pat
         pass
 
 
-def _race(arguments):
-    root, config_hash = arguments
+def _race(root, config_hash, start, tried, outcomes):
     run = RunDir.locate(root, "mnist", "rmsnorm", config_hash)
+    start.wait()
     try:
         with run.lock():
-            run.write_status("running")
             with run.metrics_jsonl.open("a") as file:
                 file.write(f"{os.getpid()}\n")
-            time.sleep(1.5)
+            tried.wait()
             run.write_status("done")
+        outcomes.put("ran")
     except RunLockedError:
-        return "locked"
-    return "ran"
+        tried.wait()
+        outcomes.put("locked")
 
 
 def test_eight_processes_at_once_get_a_directory_each_and_the_same_run_only_once(tmp_path):
     hashes = [f"seed{seed}" for seed in range(7)] + ["seed0"]
-    with multiprocessing.get_context("spawn").Pool(8) as pool:
-        pool.map(time.sleep, [0.5] * 8, chunksize=1)  # every process is up before the race starts
-        outcomes = pool.map(_race, [(tmp_path, config_hash) for config_hash in hashes], chunksize=1)
-    assert outcomes.count("locked") == 1
+    context = multiprocessing.get_context("spawn")
+    start, tried, outcomes = context.Barrier(8, timeout=60), context.Barrier(8, timeout=60), context.Queue()
+    processes = [
+        context.Process(target=_race, args=(tmp_path, config_hash, start, tried, outcomes))
+        for config_hash in hashes
+    ]
+    for process in processes:
+        process.start()
+    assert sorted(outcomes.get(timeout=90) for _ in processes) == ["locked"] + ["ran"] * 7
+    for process in processes:
+        process.join()
     for config_hash in set(hashes):
         run = RunDir.locate(tmp_path, "mnist", "rmsnorm", config_hash)
         assert run.effective_state() == "done"
