@@ -14,9 +14,7 @@ from rmsrepro.errors import UserError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0, or 2 after one line on stderr that says what is wrong."""
     parser = argparse.ArgumentParser(prog="python -m rmsrepro.data", description="Fetch or verify data sets.")
-    parser.add_argument(
-        "action", choices=["fetch", "check"], help="download what is missing or wrong, or verify"
-    )
+    parser.add_argument("action", choices=["fetch", "check"], help="download what is missing or wrong, or verify")
     parser.add_argument("name", help=", ".join(data_set_names()))
     parser.add_argument("--root", help="the data root (default: $RMSREPRO_DATA, else the user's cache)")
     options = parser.parse_args(arguments)

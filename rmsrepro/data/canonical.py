@@ -49,9 +49,7 @@ class Source:
     files: Callable[[Collection[str], Path], Iterator[tuple[str, bytes]]]
 
 
-def fetch_canonical(
-    data_set: str, folder: Path, wanted: Sequence[CanonicalFile], sources: Sequence[Source]
-) -> None:
+def fetch_canonical(data_set: str, folder: Path, wanted: Sequence[CanonicalFile], sources: Sequence[Source]) -> None:
     """Put the wanted files into `folder`, from the first source that has them, one process at a time.
 
     A second process waits, and finds the work done. Files are checked in memory and then renamed into place.

@@ -69,8 +69,7 @@ def unpickle_batch(content: bytes, where: Path | str) -> tuple[np.ndarray, np.nd
         pixels, labels = np.asarray(batch[b"data"]), np.asarray(batch[b"labels"], np.int64)
     except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
-            f"{where} is not a batch of CIFAR-10's python version "
-            f"({type(error).__name__}: {error}); fetch it again"
+            f"{where} is not a batch of CIFAR-10's python version ({type(error).__name__}: {error}); fetch it again"
         ) from error
     if pixels.dtype != np.uint8 or pixels.shape != (len(labels), PIXEL_BYTES):
         raise DataError(

@@ -109,9 +109,7 @@ class _Readable(io.RawIOBase):
         try:
             return self._stream.read(size)
         except _CORRUPT as error:
-            raise DataError(
-                f"{self._path} is damaged or cut short ({error}); delete it and fetch it again"
-            ) from error
+            raise DataError(f"{self._path} is damaged or cut short ({error}); delete it and fetch it again") from error
 
     def close(self) -> None:
         self._stream.close()

@@ -67,8 +67,7 @@ class ImageDataSet:
 
     def _read(self, root: Path, allow_noncanonical: bool = False) -> tuple[ImageSplits, list[CheckedFile]]:
         train, test = (
-            [self.read(self._path(root, file), file) for file in files]
-            for files in (self.train_files, self.test_files)
+            [self.read(self._path(root, file), file) for file in files] for files in (self.train_files, self.test_files)
         )
         # The telling errors first: counts and labels, and only then that the content is not the known one.
         train_images, train_labels = self._join(train)
@@ -82,8 +81,7 @@ class ImageDataSet:
                     f"{wrong}; `python -m rmsrepro.data fetch {self.name}` replaces it"
                 )
         checksums = {
-            canonical.name: f"sha256:{file.sha256}"
-            for canonical, file in zip(self.files, checked, strict=True)
+            canonical.name: f"sha256:{file.sha256}" for canonical, file in zip(self.files, checked, strict=True)
         }
         source = str(checked[0].path.parent)
         return ImageSplits(train_images, train_labels, test_images, test_labels, checksums, source), checked
@@ -102,9 +100,7 @@ class ImageDataSet:
         images = [part.images for part in parts if part.images is not None]
         joined = images[0] if len(images) == 1 else np.concatenate(images)
         labels = [
-            checked_labels(
-                part.labels, joined if part.images is None else part.images, self.classes, part.file.path
-            )
+            checked_labels(part.labels, joined if part.images is None else part.images, self.classes, part.file.path)
             for part in parts
             if part.labels is not None
         ]

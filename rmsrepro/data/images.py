@@ -36,7 +36,6 @@ def checked_labels(labels: np.ndarray, images: np.ndarray, classes: int, where: 
         index = int(outside[0])
         more = f" (and {outside.size - 1} more)" if outside.size > 1 else ""
         raise DataError(
-            f"{where}: label {int(labels[index])} at index {index}{more} is not a class; "
-            f"allowed are 0 to {classes - 1}"
+            f"{where}: label {int(labels[index])} at index {index}{more} is not a class; allowed are 0 to {classes - 1}"
         )
     return labels

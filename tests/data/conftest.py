@@ -47,9 +47,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif isinstance(fault, int) or content is None:
             self.send_error(fault if isinstance(fault, int) else 404)
         elif fault == "html":
-            self._send(
-                200, b"<!DOCTYPE html><title>Busy</title>", {"Content-Type": "text/html; charset=utf-8"}
-            )
+            self._send(200, b"<!DOCTYPE html><title>Busy</title>", {"Content-Type": "text/html; charset=utf-8"})
         elif asked and fault != "no-range":
             start = int(asked.removeprefix("bytes=").rstrip("-"))
             if start >= len(content):
@@ -81,9 +79,7 @@ def server() -> Iterator[FileServer]:
     handler = type("Handler", (_Handler,), {"state": state})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as http_server:
         state.url = f"http://127.0.0.1:{http_server.server_port}/"
-        threading.Thread(
-            target=http_server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        ).start()
+        threading.Thread(target=http_server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         yield state
         http_server.shutdown()
 

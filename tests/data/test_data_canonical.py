@@ -80,16 +80,12 @@ def wait_for(condition, seconds: float = 20.0) -> None:
 
 
 def test_the_first_source_that_has_it_is_used(folder):
-    fetch_canonical(
-        "demo", folder, [FILE], [failing("a mirror", "HTTP 403"), giving(CONTENT), giving(b"never")]
-    )
+    fetch_canonical("demo", folder, [FILE], [failing("a mirror", "HTTP 403"), giving(CONTENT), giving(b"never")])
     assert (folder / "numbers").read_bytes() == CONTENT
 
 
 def test_other_content_is_never_stored(folder):
-    with pytest.raises(
-        DataError, match=f"numbers: expected {FILE.size} bytes with sha256 {FILE.sha256}, found 4"
-    ):
+    with pytest.raises(DataError, match=f"numbers: expected {FILE.size} bytes with sha256 {FILE.sha256}, found 4"):
         fetch_canonical("demo", folder, [FILE], [giving(b"html")])
     assert not (folder / "numbers").exists()
 

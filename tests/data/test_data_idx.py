@@ -33,9 +33,7 @@ def test_big_endian_integers_come_out_native(tmp_path):
 def test_an_image_too_few_is_told_with_both_counts(tmp_path, images, idx_bytes):
     path = tmp_path / "train-images-idx3-ubyte"
     path.write_bytes(idx_bytes(images[:-1], count=50))
-    with pytest.raises(
-        DataError, match=r"train-images.* is cut short: .* says 50 images of 28 x 28.*49 images"
-    ):
+    with pytest.raises(DataError, match=r"train-images.* is cut short: .* says 50 images of 28 x 28.*49 images"):
         read_idx(path, ndim=3)
 
 

@@ -27,9 +27,7 @@ def root(tmp_path, mnist_like):
 
 
 def canonical(files: dict[str, bytes], names: list[str]) -> tuple[CanonicalFile, ...]:
-    return tuple(
-        CanonicalFile(name, len(files[name]), hashlib.sha256(files[name]).hexdigest()) for name in names
-    )
+    return tuple(CanonicalFile(name, len(files[name]), hashlib.sha256(files[name]).hexdigest()) for name in names)
 
 
 @pytest.fixture
@@ -68,9 +66,7 @@ def test_other_layouts_and_spellings_give_the_same(root, mnist_like, tmp_path):
     torchvision = tmp_path / "tv" / "MNIST" / "raw"
     torchvision.mkdir(parents=True)
     packers = [gzip.compress, lzma.compress, bytes, bytes]
-    for (name, content), pack, suffix in zip(
-        mnist_like.items(), packers, [".gz", ".xz", "", ""], strict=True
-    ):
+    for (name, content), pack, suffix in zip(mnist_like.items(), packers, [".gz", ".xz", "", ""], strict=True):
         spelled = name if suffix else name.replace("-idx", ".idx")
         (torchvision / f"{spelled}{suffix}").write_bytes(pack(content))
     other = load(tmp_path / "tv")
@@ -93,9 +89,7 @@ def test_a_label_that_is_no_class_is_told_with_index_and_value(root, idx_bytes, 
     labels[index] = bad
     (root / "mnist" / LABELS).write_bytes(idx_bytes(labels))
     for allow in (True, False):
-        with pytest.raises(
-            DataError, match=f"{LABELS}: label {bad} at index {index} is not a class.* 0 to 9"
-        ):
+        with pytest.raises(DataError, match=f"{LABELS}: label {bad} at index {index} is not a class.* 0 to 9"):
             mnist.load_mnist(root, allow_noncanonical=allow)
 
 
@@ -119,9 +113,7 @@ def test_labels_where_images_belong_are_named(root):
         load(root)
 
 
-@pytest.mark.parametrize(
-    "content", [gzip.compress(bytes(9999))[:20], b"<!DOCTYPE html>"], ids=["cut", "html"]
-)
+@pytest.mark.parametrize("content", [gzip.compress(bytes(9999))[:20], b"<!DOCTYPE html>"], ids=["cut", "html"])
 def test_a_broken_gz_is_refused_and_left_alone_by_load_but_mended_by_fetch(root, small_mnist, content):
     (root / "mnist" / IMAGES).unlink()
     broken = root / "mnist" / f"{IMAGES}.gz"

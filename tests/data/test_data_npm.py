@@ -64,9 +64,7 @@ def test_another_tarball_than_the_pinned_one_is_refused(package, tmp_path, quick
 def test_an_npm_that_fails_gives_way_to_a_plain_download(package, tmp_path, quick, monkeypatch):
     npm = tmp_path / "bin" / "npm"
     npm.parent.mkdir()
-    npm.write_text(
-        "#!/bin/sh\necho 'npm error code EBROKEN' >&2\necho 'npm error it is broken' >&2\nexit 1\n"
-    )
+    npm.write_text("#!/bin/sh\necho 'npm error code EBROKEN' >&2\necho 'npm error it is broken' >&2\nexit 1\n")
     npm.chmod(0o755)
     monkeypatch.setenv("PATH", f"{npm.parent}:/usr/bin:/bin")
     assert npm_tarball(package, tmp_path / "downloads", quick).is_file()
