@@ -84,7 +84,9 @@ def test_every_layout_gives_the_same_images_labels_and_checksums(tmp_path, batch
     splits = load(tmp_path / "ä ö")
     assert splits.train_images.shape == (50, 3, 32, 32)
     assert splits.test_images.shape == (10, 3, 32, 32)
-    assert splits.train_images.flags.writeable
+    for images in (splits.train_images, splits.test_images):
+        assert images.flags.writeable
+        assert images.flags.c_contiguous
     np.testing.assert_array_equal(splits.train_images[10], batches["data_batch_2.bin"][0][0].reshape(3, 32, 32))
     np.testing.assert_array_equal(splits.train_labels, np.tile(np.arange(10), 5))
     records = to_records(*batches["test_batch.bin"])

@@ -55,6 +55,7 @@ def test_shapes_types_and_checksums(root, mnist_like):
     splits = load(root)
     assert splits.train_images.shape == (30, 28, 28)
     assert splits.train_images.dtype == np.uint8
+    assert splits.train_images.flags.writeable
     assert splits.test_labels.dtype == np.int64
     np.testing.assert_array_equal(splits.test_labels, np.arange(10))
     assert splits.checksums[IMAGES] == f"sha256:{hashlib.sha256(mnist_like[IMAGES]).hexdigest()}"
