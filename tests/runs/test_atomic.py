@@ -66,10 +66,7 @@ def test_non_finite_numbers_stay_valid_json_and_come_back_through_float(tmp_path
 
 def test_paths_and_array_scalars_are_written_and_unknown_objects_refused():
     numpy = pytest.importorskip("numpy")
-    assert (
-        to_json({"p": Path("/ü"), "n": numpy.float32(0.5), "i": numpy.int64(3)})
-        == '{"p": "/ü", "n": 0.5, "i": 3}'
-    )
+    assert to_json({"p": Path("/ü"), "n": numpy.float32(0.5), "i": numpy.int64(3)}) == '{"p": "/ü", "n": 0.5, "i": 3}'
     with pytest.raises(TypeError, match="set"):
         to_json({"a": {1}})
 

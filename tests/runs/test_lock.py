@@ -27,9 +27,7 @@ with RunDir(sys.argv[1]).lock():
 
 def start_holder(path, kind="plain"):
     """Start a process that holds the run; return it and the pid that it (or its forked child) printed."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path), kind], stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(path), kind], stdout=subprocess.PIPE, text=True)
     return process, int(process.stdout.readline())
 
 
@@ -104,8 +102,7 @@ def test_eight_processes_at_once_get_a_directory_each_and_the_same_run_only_once
     context = multiprocessing.get_context("spawn")
     start, tried, outcomes = context.Barrier(8, timeout=60), context.Barrier(8, timeout=60), context.Queue()
     processes = [
-        context.Process(target=_race, args=(tmp_path, config_hash, start, tried, outcomes))
-        for config_hash in hashes
+        context.Process(target=_race, args=(tmp_path, config_hash, start, tried, outcomes)) for config_hash in hashes
     ]
     for process in processes:
         process.start()

@@ -41,9 +41,7 @@ def test_a_full_disk_ends_the_log_with_one_line(logger, capsys):
     logger.info("one")
     logger.info("two")
     err = capsys.readouterr().err
-    assert err.splitlines() == [
-        "WARNING: cannot write /dev/full (No space left on device); logging to it stops"
-    ]
+    assert err.splitlines() == ["WARNING: cannot write /dev/full (No space left on device); logging to it stops"]
 
 
 def test_warnings_follow_a_replaced_stderr(logger, monkeypatch):

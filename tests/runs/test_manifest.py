@@ -44,9 +44,7 @@ def test_no_secret_reaches_the_manifest(monkeypatch):
     text = to_json(manifest)
     assert "hunter" not in text
     assert "f00dfeed" not in text
-    assert manifest["command"].endswith(
-        "'data.url=https://***@host/x' task.max_tokens=512 data.tokenizer=bpe"
-    )
+    assert manifest["command"].endswith("'data.url=https://***@host/x' task.max_tokens=512 data.tokenizer=bpe")
     assert manifest["threads"]["environment"]["OMP_NUM_THREADS"] == "2"
 
 

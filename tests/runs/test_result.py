@@ -17,9 +17,7 @@ def good_result(**changes):
         "metrics": {"test/accuracy": 0.98, "test/loss": 0.07},
         "primary": "test/accuracy",
         "direction": "max",
-        "timing": build_timing(
-            step_seconds=[0.01] * 3, items=384, steps=4, train_s=0.5, peak_memory_bytes=1 << 20
-        ),
+        "timing": build_timing(step_seconds=[0.01] * 3, items=384, steps=4, train_s=0.5, peak_memory_bytes=1 << 20),
         "params": 1_796_010,
         "device": "cpu",
         "config_hash": "0123abcd",
@@ -80,9 +78,7 @@ def test_a_negative_or_non_finite_time_is_refused():
     [(0.010, 10.0, 100.0), (1.5, 1500.0, 2 / 3), (20e-6, 0.02, 50_000.0)],
 )
 def test_seconds_become_the_unit_that_the_key_names(step_s, step_ms, items_per_s):
-    timing = build_timing(
-        step_seconds=[step_s] * 5, items=5, steps=7, train_s=8 * step_s, peak_memory_bytes=None
-    )
+    timing = build_timing(step_seconds=[step_s] * 5, items=5, steps=7, train_s=8 * step_s, peak_memory_bytes=None)
     assert timing["step_ms_median"] == pytest.approx(step_ms)
     assert timing["items_per_s"] == pytest.approx(items_per_s)
     assert timing["train_s"] == pytest.approx(8 * step_s)

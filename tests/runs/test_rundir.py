@@ -126,9 +126,7 @@ class TestRunsRoot:
     def test_an_installed_package_uses_the_launch_directory(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         monkeypatch.delenv("RMSREPRO_RUNS", raising=False)
-        monkeypatch.setattr(
-            rundir, "__file__", str(tmp_path / "site-packages" / "rmsrepro" / "runs" / "rundir.py")
-        )
+        monkeypatch.setattr(rundir, "__file__", str(tmp_path / "site-packages" / "rmsrepro" / "runs" / "rundir.py"))
         assert runs_root(None) == tmp_path / "results" / "runs"
 
     def test_a_checkout_that_cannot_be_written_gives_way(self, tmp_path, monkeypatch):
