@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
+from types import NoneType
 from typing import Any
 
 from rmsrepro.errors import ConfigError
@@ -19,6 +23,15 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "compute_dtype": ("auto", "float32", "float64"),
 }
 
+#: What a field of each declared type takes, and how to say it.
+_ACCEPTED: dict[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "a word"),
+    "str | None": ((str, NoneType), "a word or null"),
+    "float": ((Real,), "a number"),
+    "bool": ((bool,), "true or false"),
+    "dict[str, Any]": ((Mapping,), "a mapping of names to values"),
+}
+
 
 @dataclass
 class NormConfig:
@@ -27,7 +40,7 @@ class NormConfig:
     name: str = "rmsnorm"
     """The family: the module `rmsrepro.norms.<name>` and the file conf/norm/<name>.yaml."""
     preset: str | None = None
-    """A code base whose semantics to take: a file of conf/norm/preset."""
+    """The code base, a file of conf/norm/preset, whose semantics `norm_config` put into the fields below."""
     eps: float = 1e-5
     """Added to the statistic so that a zero row does not divide by zero."""
     eps_placement: str = "inside"
@@ -59,6 +72,7 @@ class NormConfig:
 
     def validate(self) -> None:
         """Refuse values that mean nothing, naming the field, what was given and what is allowed."""
+        self._check_types()
         for name, allowed in CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
@@ -67,8 +81,18 @@ class NormConfig:
             raise ConfigError(f"norm.p={self.p}: allowed is 0 < p <= 1 (1 takes the statistic from all elements)")
         if not 0.0 <= self.eps < float("inf"):
             raise ConfigError(f"norm.eps={self.eps}: allowed is a finite number that is not negative")
+        if not math.isfinite(self.gain_offset):
+            raise ConfigError(f"norm.gain_offset={self.gain_offset}: allowed is a finite number")
         if not 0.0 < self.momentum <= 1.0:
             raise ConfigError(f"norm.momentum={self.momentum}: allowed is 0 < momentum <= 1")
+
+    def _check_types(self) -> None:
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            types, wanted = _ACCEPTED[str(f.type)]
+            is_bool_as_number = isinstance(value, bool) and bool not in types
+            if is_bool_as_number or not isinstance(value, types):
+                raise ConfigError(f"norm.{f.name}={value!r}: {wanted} is needed, not {type(value).__name__}")
 
 
 def field_names() -> tuple[str, ...]:
@@ -84,6 +108,6 @@ def partial_size(n: int, p: float, rounding: str = "ceil") -> int:
     exact = n * p
     nearest = round(exact)
     # 48 * 0.0625 and its like must not be pushed over by the last bit of the product.
-    is_whole = abs(exact - nearest) < 1e-9 * max(n, 1)
+    is_whole = abs(exact - nearest) <= 1e-12 * max(exact, 1.0)
     k = nearest if is_whole else int(exact) + (rounding == "ceil")
     return min(max(k, 1), max(n, 1))
