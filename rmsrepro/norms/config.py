@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
-from types import NoneType
-from typing import Any
+from typing import Any, get_type_hints
 
 from rmsrepro.errors import ConfigError
+from rmsrepro.typed import convert
 
 IMPLS = ("auto", "composed", "torch", "fused", "compile")
 
@@ -21,15 +19,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "axes": ("chw", "hw", "c"),
     "bias_placement": ("outside", "inside"),
     "compute_dtype": ("auto", "float32", "float64"),
-}
-
-#: What a field of each declared type takes, and how to say it.
-_ACCEPTED: dict[str, tuple[tuple[type, ...], str]] = {
-    "str": ((str,), "a word"),
-    "str | None": ((str, NoneType), "a word or null"),
-    "float": ((Real,), "a number"),
-    "bool": ((bool,), "true or false"),
-    "dict[str, Any]": ((Mapping,), "a mapping of names to values"),
 }
 
 
@@ -72,7 +61,8 @@ class NormConfig:
 
     def validate(self) -> None:
         """Refuse values that mean nothing, naming the field, what was given and what is allowed."""
-        self._check_types()
+        for name, hint in get_type_hints(type(self)).items():
+            convert(hint, getattr(self, name), f"norm.{name}")
         for name, allowed in CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
@@ -85,14 +75,6 @@ class NormConfig:
             raise ConfigError(f"norm.gain_offset={self.gain_offset}: allowed is a finite number")
         if not 0.0 < self.momentum <= 1.0:
             raise ConfigError(f"norm.momentum={self.momentum}: allowed is 0 < momentum <= 1")
-
-    def _check_types(self) -> None:
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
-            types, wanted = _ACCEPTED[str(f.type)]
-            is_bool_as_number = isinstance(value, bool) and bool not in types
-            if is_bool_as_number or not isinstance(value, types):
-                raise ConfigError(f"norm.{f.name}={value!r}: {wanted} is needed, not {type(value).__name__}")
 
 
 def field_names() -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from torch import nn
@@ -12,8 +11,9 @@ from torch import nn
 from rmsrepro.conf import load_preset, load_yaml, option_names
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms.base import SITES, Conv2dShape, NormFamily
-from rmsrepro.norms.config import IMPLS, NormConfig, field_names
+from rmsrepro.norms.config import IMPLS, NormConfig
 from rmsrepro.norms.functional import choose_impl
+from rmsrepro.typed import build
 
 
 def norm_names() -> list[str]:
@@ -23,8 +23,8 @@ def norm_names() -> list[str]:
 
 def family_module(name: str) -> str:
     """Return the module name of the norm `name`; case, hyphens and underscores do not matter."""
-    wanted = f"{name}".lower().replace("_", "").replace("-", "")
-    if wanted not in norm_names():
+    wanted = name.lower().replace("_", "").replace("-", "") if isinstance(name, str) else None
+    if wanted is None or wanted not in norm_names():
         raise ConfigError(f"norm={name}: known norms are {', '.join(norm_names())}")
     return wanted
 
@@ -100,13 +100,10 @@ class NormFactory:
 def norm_config(name: str, preset: str | None = None, **overrides: Any) -> NormConfig:
     """Return the configuration of `name`: conf/norm's file, then a code base's preset, then `overrides`."""
     module = family_module(name)
-    unknown = sorted(set(overrides) - set(field_names()))
-    if unknown:
-        raise ConfigError(f"norm.{unknown[0]}: {name} has the fields {', '.join(field_names())}")
     values = load_yaml(f"norm/{module}.yaml")
     if preset is not None:
         values |= load_preset(preset) | {"preset": preset}
-    return replace(NormConfig(), **(values | overrides))
+    return build(NormConfig, values | overrides, "norm")
 
 
 def build_norm(name: str, dim: int, *, impl: str = "auto", preset: str | None = None, **fields: Any) -> nn.Module:
