@@ -55,6 +55,7 @@ def test_torch_preset_equals_torchs_default(impl):
 def test_a_field_given_by_hand_beats_the_preset_and_the_preset_beats_the_norm():
     assert norm_config("prmsnorm", "lasagne").p == 0.0625
     assert norm_config("layernorm", "gemma").shift is True
+    assert norm_config("weightnorm", "nematus_theano").eps == 1e-5
     cfg = norm_config("rmsnorm", "lasagne", eps=0.5)
     assert (cfg.eps, cfg.axes) == (0.5, "hw")
 
