@@ -37,6 +37,14 @@ class _WeightNormed(nn.Module):
             scale = scale * self.gain
         return self.weight * scale.view(-1, *[1] * (self.weight.dim() - 1))
 
+    @torch.no_grad()
+    def rescale_outputs(self, scale: Tensor, shift: Tensor) -> None:
+        """Turn the outputs y [..., out] into scale * y + shift, both [out] (data-dependent initialisation)."""
+        if self.gain is None or self.bias is None:
+            raise ConfigError("norm.gain=false: data-dependent initialisation sets the gains; set norm.gain=true")
+        self.gain.mul_(scale)
+        self.bias.mul_(scale).add_(shift)
+
 
 class WeightNormLinear(_WeightNormed):
     """A linear map [..., in] to [..., out] with weight normalisation."""
