@@ -27,6 +27,14 @@ class _WeightNormed(nn.Module):
         self.register_parameter("gain", nn.Parameter(lengths.clone()) if cfg.gain else None)
         self.register_parameter("bias", None if plain.bias is None else nn.Parameter(plain.bias.detach()))
 
+    @torch.no_grad()
+    def rescale_outputs(self, scale: Tensor, shift: Tensor) -> None:
+        """Turn the outputs y [..., out] into scale * y + shift, both [out] (data-dependent initialisation)."""
+        if self.gain is None or self.bias is None:
+            raise ConfigError("norm.gain=false: data-dependent initialisation sets the gains; set norm.gain=true")
+        self.gain.mul_(scale)
+        self.bias.mul_(scale).add_(shift)
+
     def _lengths(self) -> Tensor:
         return (self.weight.square().flatten(1).sum(1) + self.eps).sqrt()
 
@@ -36,14 +44,6 @@ class _WeightNormed(nn.Module):
         if self.gain is not None:
             scale = scale * self.gain
         return self.weight * scale.view(-1, *[1] * (self.weight.dim() - 1))
-
-    @torch.no_grad()
-    def rescale_outputs(self, scale: Tensor, shift: Tensor) -> None:
-        """Turn the outputs y [..., out] into scale * y + shift, both [out] (data-dependent initialisation)."""
-        if self.gain is None or self.bias is None:
-            raise ConfigError("norm.gain=false: data-dependent initialisation sets the gains; set norm.gain=true")
-        self.gain.mul_(scale)
-        self.bias.mul_(scale).add_(shift)
 
 
 class WeightNormLinear(_WeightNormed):
