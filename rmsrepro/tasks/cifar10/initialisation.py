@@ -48,9 +48,11 @@ def draw_weights(layers: Iterable[nn.Module], how: str) -> None:
             nn.init.zeros_(inner.bias)
 
 
-def require_rescalable(layer: nn.Module, norm_name: str, init_images: int) -> None:
-    """Raise ConfigError unless the output of `layer` can be rescaled for good by its scale and bias."""
-    if not (_is_plain(layer) or hasattr(layer, "rescale_outputs")):
+def require_rescalable(probe: Any, norm_name: str, init_images: int) -> None:
+    """Raise ConfigError unless layers like `probe`, of one output, can be rescaled for good by a scale and a bias."""
+    if hasattr(probe, "rescale_outputs"):
+        probe.rescale_outputs(torch.ones(1), torch.zeros(1))
+    elif not _is_plain(probe):
         raise ConfigError(
             f"task.init_images={init_images}: norm={norm_name} normalises its layers' outputs itself and has no "
             "data-dependent initialisation; allowed is 0"

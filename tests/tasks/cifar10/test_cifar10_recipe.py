@@ -103,3 +103,9 @@ def test_the_test_set_chooses_nothing(config, override):
 def test_data_dependent_initialisation_is_refused_where_a_norm_has_none(config, norm):
     with pytest.raises(ConfigError, match=rf"task\.init_images=500: norm={norm}"):
         build_task(config(norm, "task.init_images=500"), torch.device("cpu"))
+
+
+def test_weightnorm_without_gains_cannot_be_initialised_from_data(config):
+    with pytest.raises(ConfigError, match=r"norm\.gain=false"):
+        build_task(config("weightnorm", "norm.gain=false"), torch.device("cpu"))
+    build_task(config("weightnorm", "norm.gain=false", "task.init_images=0"), torch.device("cpu"))
