@@ -28,6 +28,14 @@ class _WeightNormed(nn.Module):
         self.register_parameter("gain", nn.Parameter(lengths.clone()) if cfg.gain else None)
         self.register_parameter("bias", None if plain.bias is None else nn.Parameter(plain.bias.detach()))
 
+    @torch.no_grad()
+    def rescale_outputs(self, scale: Tensor, shift: Tensor) -> None:
+        """Turn the outputs y [..., out] into scale * y + shift, both [out] (data-dependent initialisation)."""
+        if self.gain is None or self.bias is None:
+            raise ConfigError("norm.gain=false: data-dependent initialisation sets the gains; set norm.gain=true")
+        self.gain.mul_(scale)
+        self.bias.mul_(scale).add_(shift)
+
     def _lengths(self) -> Tensor:
         w = self.weight.flatten(1).to(compute_type(self.weight, self.cfg.compute_dtype))
         if self.cfg.eps_placement == "outside":
