@@ -93,10 +93,3 @@ class Family(NormFamily):
 
     def _no_weight(self, site: str) -> str:
         return f"norm=weightnorm cannot serve the site '{site}', which has no weight; it serves {', '.join(self.sites)}"
-
-
-def reset_directions(layer: nn.Module, std: float) -> None:
-    """Draw a weight-normalised layer's directions from N(0, std); the gains are left to the caller."""
-    if isinstance(layer, _WeightNormed):
-        with torch.no_grad():
-            layer.weight.normal_(0.0, std)
