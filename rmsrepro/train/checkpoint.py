@@ -82,9 +82,9 @@ class CheckpointStore:
                 os.fsync(file.fileno())
         except BaseException as error:
             aside.unlink(missing_ok=True)
-            # torch wraps what the operating system said, such as a full disk, in errors of its zip writer.
+            # A failed write names no file, and torch may wrap what the operating system said in its own errors.
             cause = _os_error(error)
-            if cause is None or cause is error:
+            if cause is None:
                 raise
             raise OSError(cause.errno, cause.strerror, str(path)) from error
         return aside

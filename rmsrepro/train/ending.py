@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -39,8 +40,8 @@ def interrupted(number: int, step: int | None) -> Ending:
     return Ending("interrupted", 128 + number, f"{where}; {again}", fields={} if step is None else {"step": step})
 
 
-def ending_of(error: BaseException) -> Ending:
-    """Return the ending that `error` stands for."""
+def ending_of(error: BaseException, folder: Path) -> Ending:
+    """Return the ending that `error` stands for, in a run that writes to `folder`."""
     if isinstance(error, Interrupted):
         return interrupted(error.number, None)
     if isinstance(error, UserError):
@@ -51,7 +52,7 @@ def ending_of(error: BaseException) -> Ending:
     if _is_out_of_memory(error):
         return Ending("oom", 1, f"out of memory: {first_line(error)}", _trace(error))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return Ending("failed", 1, f"the disk is full: {error}; make room and repeat the command to go on")
+        return Ending("failed", 1, f"no room to write in {folder} ({error}); make room and repeat the command to go on")
     return Ending("failed", 1, f"{type(error).__name__}: {first_line(error)}", _trace(error))
 
 

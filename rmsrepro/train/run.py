@@ -113,7 +113,7 @@ class Run:
             try:
                 ending, fault = self._train_and_record(signals), None
             except (Exception, Interrupted) as error:
-                ending, fault = ending_of(error), error
+                ending, fault = ending_of(error, self.rundir.path), error
             with signals.deferred():
                 self._end(ending)
         if isinstance(fault, UserError):

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import toy
 import torch
+import toy
 
 from rmsrepro import cli
 
@@ -67,17 +67,16 @@ def assert_same_run(one, other):
     assert toy.result(one)["best"] == toy.result(other)["best"]
 
 
+ACCUMULATE = ("train.accumulate=2", "train.batch_size=16", "norm=batchnorm")
+CARRY = ("task.carry=true", "train.batch_size=16", "train.optimizer=sgd", "train.momentum=0.9")
+BF16 = ("train.precision=bf16", "train.clip_norm=0.5", "train.optimizer=adam_eps_inside", "train.report=best")
+
+
 @pytest.mark.parametrize(
-    "overrides",
-    [
-        (),
-        ("train.accumulate=2", "train.batch_size=16", "norm=batchnorm"),
-        ("task.carry=true", "train.batch_size=16", "train.optimizer=sgd", "train.momentum=0.9"),
-        ("train.precision=bf16", "train.clip_norm=0.5", "train.optimizer=adam_eps_inside", "train.report=best"),
-    ],
-    ids=["adam", "accumulate-batchnorm", "carry-momentum", "bf16-clip-best"],
+    ("overrides", "step", "number"),
+    [((), 1, 9), ((), 7, 9), ((), 13, 2), (ACCUMULATE, 8, 15), (CARRY, 7, 9), (BF16, 14, 9)],
+    ids=["first-step", "kill", "int", "accumulate-batchnorm", "carry-momentum", "bf16-clip-best"],
 )
-@pytest.mark.parametrize(("step", "number"), [(1, 9), (7, 9), (8, 15), (13, 2)], ids=["1", "7", "8-TERM", "13-INT"])
 def test_a_stopped_run_goes_on_bit_for_bit(straight, root, overrides, step, number):
     overrides = (*overrides, "runs.checkpoint_every=3")
     calls = step * (2 if "train.accumulate=2" in overrides else 1)
@@ -104,7 +103,7 @@ def test_the_learning_rates_do_not_depend_on_where_a_run_stopped(straight, root,
     assert_same_run(straight(*WARM_UP_AND_DECAY), root)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 12])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 12])
 def test_a_kill_in_the_middle_of_saving_leaves_a_checkpoint_to_go_on_from(straight, root, count):
     every_step = ("runs.checkpoint_every=1",)
     killed = toy.command(*every_step, f"runs.root={root}", setup=partial(kill_before_rename, count))
