@@ -4,7 +4,7 @@ Two arms train the same MNIST MLP in one process, in interleaved blocks of rando
 and a bare loop of the same forward, backward and optimiser step over batches that lie ready. An A/A row (bare against
 bare) shows the noise.
 
-    python scripts/measure_loop_overhead.py [--blocks 40] [--steps 12] [--norm rmsnorm] [--threads N]
+    python scripts/measure_loop_overhead.py [--blocks 30] [--steps 10] [--norm rmsnorm] [--threads N]
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def report(name: str, times: list[float], base: list[float]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="share of a training step outside forward, backward and optimiser")
-    parser.add_argument("--blocks", type=int, default=40)
-    parser.add_argument("--steps", type=int, default=12, help="steps in a block")
+    parser.add_argument("--blocks", type=int, default=30)
+    parser.add_argument("--steps", type=int, default=10, help="steps in a block")
     parser.add_argument("--norm", default="rmsnorm")
     parser.add_argument("--threads", type=int)
     arguments = parser.parse_args()
