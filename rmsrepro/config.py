@@ -85,6 +85,8 @@ class TrainConfig:
         _share("train", self, "beta1", "beta2", "beta1_late", "momentum", "decay_start")
         if not 0 <= self.weight_decay < float("inf"):
             raise ConfigError(f"train.weight_decay={self.weight_decay}: allowed is 0 or more")
+        if self.stop_at is not None and not abs(self.stop_at) < float("inf"):
+            raise ConfigError(f"train.stop_at={self.stop_at}: allowed is a finite number")
         _one_of("train.optimizer", self.optimizer, ("adam", "adamw", "sgd", "adam_eps_inside"))
         _one_of("train.schedule", self.schedule, ("constant", "linear", "cosine", "inverse_sqrt"))
         _one_of("train.precision", self.precision, ("fp32", "bf16", "fp16"))
