@@ -17,14 +17,15 @@ def test_steps_are_timed_without_evaluations_and_checkpoints(root, step_s):
     assert cli.main([*toy.BASE, *overrides]) == 0
     timing = toy.result(root)["timing"]
     step_ms = step_s * 1e3
-    assert step_ms <= timing["step_ms_median"] < step_ms + 8
+    # Far less than the evaluation's 200 ms, and roomy for a busy machine.
+    assert step_ms <= timing["step_ms_median"] < step_ms + 100
     assert timing["timed_steps"] == 10, "the first ten steps are warm-up"
     assert timing["steps"] == 20
     assert timing["items_per_s"] == pytest.approx(32e3 / timing["step_ms_median"], rel=0.5)
-    assert 20 * step_s <= timing["train_s"] < 20 * (step_s + 0.02) + 0.1
+    assert 20 * step_s <= timing["train_s"] < 20 * (step_s + 0.1)
     shown = [row["time/step_ms"] for row in read_jsonl(toy.run_dir(root) / "metrics.jsonl") if "time/step_ms" in row]
     assert shown
-    assert all(step_ms <= value < step_ms + 20 for value in shown)
+    assert all(step_ms <= value < step_ms + 100 for value in shown)
 
 
 @pytest.mark.parametrize("norm", ["rmsnorm", "batchnorm", "weightnorm"])
