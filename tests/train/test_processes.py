@@ -71,7 +71,7 @@ def test_a_compiled_model_trains_alike_and_its_checkpoint_has_the_plain_names(ro
 def test_mnist_killed_at_random_moments_ends_with_the_same_bits(root, tmp_path, mnist_root):
     overrides = (
         *("task=mnist", "size=tiny", "track=none", "device=cpu", "train.threads=1", "task.hidden=[64]"),
-        *("train.max_steps=400", "runs.checkpoint_every=20", "train.eval_every=100", f"data.root={mnist_root}"),
+        *("train.max_steps=150", "runs.checkpoint_every=10", "train.eval_every=50", f"data.root={mnist_root}"),
     )
     command = [sys.executable, "-m", "rmsrepro", *overrides]
     straight = tmp_path / "straight"
