@@ -37,6 +37,8 @@ class NormFamily(ABC):
     sites: tuple[str, ...] = SITES
     #: Whether the statistic is taken per row and may be partial (p < 1).
     allows_partial: bool = False
+    #: The function of `rmsrepro.norms.functional` that computes it; None where torch's operations do.
+    op: str | None = None
     #: The fewest rows that a training batch must hold.
     min_rows: int = 1
     #: The names in `cfg.extra` that this norm knows.

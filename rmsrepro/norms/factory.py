@@ -6,13 +6,14 @@ import importlib
 from collections.abc import Iterable
 from typing import Any
 
+import torch
 from torch import nn
 
 from rmsrepro.conf import load_preset, load_yaml, option_names
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms.base import SITES, Conv2dShape, NormFamily
 from rmsrepro.norms.config import IMPLS, NormConfig
-from rmsrepro.norms.functional import choose_impl
+from rmsrepro.norms.functional import explain
 from rmsrepro.typed import build
 
 
@@ -54,8 +55,9 @@ class NormFactory:
         self.cfg, self.impl = cfg, impl
         self.family = family(cfg, impl)
 
-    def require(self, sites: Iterable[str], batch_rows: int | None = None) -> None:
-        """Check before anything is built that the norm can serve `sites` with `batch_rows` rows a batch."""
+    def require(self, sites: Iterable[str], batch_rows: int | None = None, device: str = "cpu") -> None:
+        """Check before anything is built that the norm can serve `sites` on `device`, `batch_rows` rows a batch."""
+        self.resolved_impl(device)
         for site in sites:
             if site not in SITES:
                 raise ValueError(f"unknown site '{site}'; sites are {', '.join(SITES)}")
@@ -68,9 +70,30 @@ class NormFactory:
                 f"and needs at least {self.family.min_rows}"
             )
 
-    def resolved_impl(self) -> str:
-        """Return the implementation that `auto` stands for, and any other as it was asked for."""
-        return choose_impl(self.cfg.name, self.impl) if self.impl == "auto" else self.impl
+    def resolved_impl(self, device: str = "cpu") -> str:
+        """Return what computes the norm on `device`; raises ConfigError where the asked `impl` cannot.
+
+        `auto` becomes what it stands for. No norm at all, and norms without kernels, run torch's operations.
+        """
+        cfg, op = self.cfg, self.family.op
+        if op is not None:
+            chosen, _ = explain(
+                op,
+                torch.empty(1 << 11, 1 << 10, device="meta"),
+                impl=self.impl,
+                device=device,
+                eps=cfg.eps,
+                partial=cfg.p,
+                rounding=cfg.rounding,
+                eps_placement=cfg.eps_placement,
+                compute_dtype=cfg.compute_dtype,
+                gain_offset=cfg.gain_offset,
+                cast_before_gain=cfg.cast_before_gain,
+            )
+            return chosen if self.impl in ("auto", "fused") else self.impl
+        if self.impl == "fused" and self.cfg.name != "none":
+            raise ConfigError(f"impl=fused: there is no fused kernel for norm={self.cfg.name}; use impl=auto")
+        return "torch" if self.impl in ("auto", "fused") else self.impl
 
     def linear(self, in_features: int, out_features: int, bias: bool = True) -> nn.Module:
         """Build a linear map [..., in] -> [..., out] whose summed inputs are normalised."""

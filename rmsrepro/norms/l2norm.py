@@ -21,3 +21,4 @@ class Family(RowNormFamily):
     """L2-Norm at every site."""
 
     module = L2Norm
+    op = "l2_norm"

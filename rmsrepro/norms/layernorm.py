@@ -21,3 +21,4 @@ class Family(RowNormFamily):
     """LayerNorm at every site."""
 
     module = LayerNorm
+    op = "layer_norm"

@@ -21,4 +21,5 @@ class Family(RowNormFamily):
     """RMSNorm at every site."""
 
     module = RMSNorm
+    op = "rms_norm"
     allows_partial = True

@@ -53,7 +53,7 @@ def train(cfg: Config, argv: Sequence[str]) -> int:
         if cfg.train.threads is not None:
             torch.set_num_threads(cfg.train.threads)
         task = build_task(cfg, device)
-        factory.require(task.sites(), cfg.train.batch_size)
+        factory.require(task.sites(), cfg.train.batch_size, device.type)
         with ExitStack() as held:
             rundir, done = _claim(cfg, world, held)
             if done:
@@ -233,7 +233,7 @@ class Run:
         result = build_result(
             task=cfg.task.name,
             norm=cfg.norm.name,
-            impl=self.factory.resolved_impl(),
+            impl=self.factory.resolved_impl(self.device.type),
             size=cfg.size,
             seed=cfg.seed,
             data=cfg.data.name,
