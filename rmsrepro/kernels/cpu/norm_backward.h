@@ -59,7 +59,7 @@ RR_ROW RowTerms row_terms(const T* x, const T* dy, const float* gain, const floa
 }
 
 // dx of `Rows` rows in the columns begin <= j < end, and their share of dgain and dbias.
-template <class T, int Rows, bool Centre, bool Gain, bool Bias, bool Second>
+template <class T, int Rows, bool Centre, bool Gain, bool Bias, bool Second, bool Streamed>
 RR_ROW void write_columns(int64_t begin, int64_t end, const T* const* xs, const T* const* dys, const T* const* dsums,
                           T* const* dxs, const RowTerms* terms, bool corrected, const float* gain, float* dgain,
                           float* dbias) {
@@ -93,7 +93,7 @@ RR_ROW void write_columns(int64_t begin, int64_t end, const T* const* xs, const 
       if (Centre) u = u - mean_u[i];
       Vec result = r[i] * (u - xhat * q[i]);
       if (Second) result = result + load(dsum[i] + j, lanes);
-      store(dx[i] + j, result, lanes);
+      put<Streamed>(dx[i] + j, result, lanes);
     }
     if (Gain) store(dgain + j, gain_sum, lanes);
     if (Bias) store(dbias + j, bias_sum, lanes);
@@ -102,7 +102,7 @@ RR_ROW void write_columns(int64_t begin, int64_t end, const T* const* xs, const 
 
 template <class T, int Rows, bool Centre, bool Gain, bool Bias, bool Second>
 RR_INLINE void backward_block(const NormSpec& spec, const BackwardTensors& t, int64_t first, T* unwanted,
-                              const float* gain, float* dgain, float* dbias) {
+                              bool streamed, const float* gain, float* dgain, float* dbias) {
   const T *x[Rows], *dy[Rows], *dsum[Rows];
   T* dx[Rows];
   RowTerms terms[Rows];
@@ -114,10 +114,10 @@ RR_INLINE void backward_block(const NormSpec& spec, const BackwardTensors& t, in
     dx[i] = t.dx ? (T*)t.dx + row * spec.n : unwanted;
     terms[i] = row_terms<T, Centre, Gain>(x[i], dy[i], gain, t.stat + row * (Centre ? 2 : 1), spec);
   }
-  write_columns<T, Rows, Centre, Gain, Bias, Second>(0, spec.k, x, dy, dsum, dx, terms, true, gain, dgain, dbias);
-  if (spec.k < spec.n)
-    write_columns<T, Rows, Centre, Gain, Bias, Second>(spec.k, spec.n, x, dy, dsum, dx, terms, false, gain, dgain,
-                                                       dbias);
+  const auto write = streamed ? write_columns<T, Rows, Centre, Gain, Bias, Second, true>
+                              : write_columns<T, Rows, Centre, Gain, Bias, Second, false>;
+  write(0, spec.k, x, dy, dsum, dx, terms, true, gain, dgain, dbias);
+  if (spec.k < spec.n) write(spec.k, spec.n, x, dy, dsum, dx, terms, false, gain, dgain, dbias);
 }
 
 // Add the chunks' partial sums [chunks][n] in order and round to the wanted type.
@@ -137,6 +137,7 @@ void backward_rows(const NormSpec& spec, const BackwardTensors& t, const float* 
   const int64_t n = spec.n, padded = (n + 15) / 16 * 16;
   const int64_t sums = (Gain ? 1 : 0) + (Bias ? 1 : 0);
   const ChunkPlan plan = plan_chunks(t.rows, n);
+  const bool streamed = t.dx && spec.k % LANES == 0 && worth_streaming((T*)t.dx, t.rows, n);
   float* partials = scratch(SCRATCH_PARTIALS, plan.chunks * sums * padded + 1);
   parallel_ranges(plan.chunks, 1, [&](int64_t begin, int64_t end) {
     T* unwanted = t.dx ? nullptr : (T*)scratch(SCRATCH_ROW, n);
@@ -148,10 +149,11 @@ void backward_rows(const NormSpec& spec, const BackwardTensors& t, const float* 
       const int64_t last = t.rows - row < plan.rows ? t.rows : row + plan.rows;
       const int64_t together = t.dx ? ROWS_TOGETHER : 1;  // one scratch row serves one row at a time
       for (; together > 1 && row + ROWS_TOGETHER <= last; row += ROWS_TOGETHER)
-        backward_block<T, ROWS_TOGETHER, Centre, Gain, Bias, Second>(spec, t, row, unwanted, gain, dgain, dbias);
+        backward_block<T, ROWS_TOGETHER, Centre, Gain, Bias, Second>(spec, t, row, unwanted, streamed, gain, dgain, dbias);
       for (; row < last; ++row)
-        backward_block<T, 1, Centre, Gain, Bias, Second>(spec, t, row, unwanted, gain, dgain, dbias);
+        backward_block<T, 1, Centre, Gain, Bias, Second>(spec, t, row, unwanted, streamed, gain, dgain, dbias);
     }
+    if (streamed) fence_streams();
   });
   if (Gain && t.dgain) finish_sum(partials, plan.chunks, sums * padded, n, spec.gain_type, t.dgain);
   if (Bias && t.dbias)

@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t FORWARD_GRAIN = 16384;  // elements below which a second thread costs more than it saves
 constexpr int64_t CACHED_ELEMENTS = 4096;  // elements of x that are read again from the first-level cache
 
-template <class T, bool Centre, bool Gain, bool Bias>
+template <class T, bool Centre, bool Gain, bool Bias, bool Streamed>
 RR_ROW void write_row(const T* x, T* y, int64_t n, RowStat stat, const float* gain, const float* bias) {
   Vec r = splat(stat.r), mean = splat(stat.mean);
   each_vec(0, n, [&](int64_t j, auto lanes) RR_LAMBDA {
@@ -18,7 +18,7 @@ RR_ROW void write_row(const T* x, T* y, int64_t n, RowStat stat, const float* ga
     a = a * r;
     if (Gain) a = a * load(gain + j, lanes);
     if (Bias) a = a + load(bias + j, lanes);
-    store(y + j, a, lanes);
+    put<Streamed>(y + j, a, lanes);
   });
 }
 
@@ -35,6 +35,7 @@ void forward_rows(const NormSpec& spec, const ForwardTensors& t, const float* ga
   // A few short rows at once: the roots and divisions of one row overlap with the sums of the next.
   constexpr int MAX_ROWS = 8;
   const int64_t together = n >= CACHED_ELEMENTS ? 1 : n <= CACHED_ELEMENTS / MAX_ROWS ? MAX_ROWS : CACHED_ELEMENTS / n;
+  const bool streamed = worth_streaming((T*)t.y, t.rows, n);
   parallel_ranges(t.rows, FORWARD_GRAIN / n + 1, [&](int64_t begin, int64_t end) {
     for (int64_t first = begin; first < end; first += together) {
       const int64_t last = end - first < together ? end : first + together;
@@ -54,9 +55,12 @@ void forward_rows(const NormSpec& spec, const ForwardTensors& t, const float* ga
         if (Centre) t.stat[i * stats] = s.mean;
         t.stat[i * stats + stats - 1] = s.r;
       }
-      for (int64_t i = first; i < last; ++i)
-        write_row<T, Centre, Gain, Bias>(x + (i - first) * stride, (T*)t.y + i * n, n, stat[i - first], gain, bias);
+      for (int64_t i = first; i < last; ++i) {
+        const auto write = streamed ? write_row<T, Centre, Gain, Bias, true> : write_row<T, Centre, Gain, Bias, false>;
+        write(x + (i - first) * stride, (T*)t.y + i * n, n, stat[i - first], gain, bias);
+      }
     }
+    if (streamed) fence_streams();
   });
 }
 

@@ -101,6 +101,41 @@ RR_INLINE void store(bfloat16* p, Vec value, Part lanes) {
 
 #endif
 
+// Past the caches, to an address that is a multiple of the vector's size; fence_streams() must follow the last one.
+#if defined(__AVX512F__)
+RR_INLINE void stream(float* p, Vec value) { _mm512_stream_ps(p, (__m512)value); }
+RR_INLINE void stream(bfloat16* p, Vec value) { _mm256_stream_si256((__m256i*)p, (__m256i)narrow(value)); }
+RR_INLINE void fence_streams() { _mm_sfence(); }
+#elif defined(__AVX2__)
+RR_INLINE void stream(float* p, Vec value) { _mm256_stream_ps(p, (__m256)value); }
+RR_INLINE void stream(bfloat16* p, Vec value) { _mm_stream_si128((__m128i*)p, (__m128i)narrow(value)); }
+RR_INLINE void fence_streams() { _mm_sfence(); }
+#else
+template <class T>
+RR_INLINE void stream(T* p, Vec value) {
+  store(p, value, Full{});
+}
+RR_INLINE void fence_streams() {}
+#endif
+
+template <bool Streamed, class T>
+RR_INLINE void put(T* p, Vec value, Full lanes) {
+  Streamed ? stream(p, value) : store(p, value, lanes);
+}
+template <bool Streamed, class T>
+RR_INLINE void put(T* p, Vec value, Part lanes) {
+  store(p, value, lanes);
+}
+
+// Say whether an output is better written past the caches: reading it into them first would cost a third of the
+// traffic, and it is too large to be found there when it is read next.
+constexpr int64_t STREAM_BYTES = 16 << 20;
+template <class T>
+RR_INLINE bool worth_streaming(const T* p, int64_t rows, int64_t n) {
+  const int64_t vector_bytes = LANES * (int64_t)sizeof(T);
+  return rows * n * (int64_t)sizeof(T) >= STREAM_BYTES && n % LANES == 0 && (uintptr_t)p % vector_bytes == 0;
+}
+
 // Set the unused lanes to zero.
 RR_INLINE Vec keep(Vec value, Full) { return value; }
 RR_INLINE Vec keep(Vec value, Part lanes) {

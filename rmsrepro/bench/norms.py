@@ -1,0 +1,123 @@
+"""`python -m rmsrepro.bench norms`: every norm, forward, backward and both, beside a copy of the same bytes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rmsrepro.bench import machine, norm_table, protocol
+from rmsrepro.bench.norm_arms import PASSES, Case, arms, norms
+from rmsrepro.errors import ConfigError
+from rmsrepro.norms import functional
+
+CPU_SHAPES = ("64x240", "80x1024", "700x650", "512x1024", "4096x512", "4096x1024")
+GPU_SHAPES = ("512x240", "512x1024", "8192x1024", "8192x2048", "8192x4096", "8192x8192", "4096x16384")
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the benchmark that the command line describes."""
+    args = _parser().parse_args(argv)
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("--device=cuda: no CUDA device is at hand; use --device=cpu")
+    if args.table:
+        return norm_table.main(quick=args.quick, json_file=args.json)
+    shapes = args.shapes or (CPU_SHAPES if args.device == "cpu" else GPU_SHAPES)
+    cases = [Case(*_shape(s), DTYPES[d], args.device) for d in args.dtype for s in shapes]
+    if args.explain:
+        for case in cases:
+            _explain(case)
+        return 0
+    rows = run(cases, args.passes, compiled=not (args.quick or args.no_compile), quick=args.quick)
+    about = machine.describe(args.device)
+    text = to_markdown(rows, about)
+    print(text)
+    if args.markdown:
+        Path(args.markdown).write_text(text + "\n")
+    if args.json:
+        Path(args.json).write_text(json.dumps({"machine": about, "rows": rows}, indent=1) + "\n")
+    return 0
+
+
+def run(cases: Sequence[Case], passes: Sequence[str], *, compiled: bool, quick: bool) -> list[dict[str, Any]]:
+    """Measure every case and pass; returns one record per arm."""
+    records: list[dict[str, Any]] = []
+    for case in cases:
+        contestants = norms(compiled=compiled, device=case.device)
+        for pass_ in passes:
+            timings = protocol.measure(
+                arms(case, pass_, contestants),
+                blocks=5 if quick else 15,
+                block_ms=3.0 if quick else 20.0,
+                device=case.device,
+            )
+            copy_rate = case.moved_bytes("forward") / timings["copy"].median_us
+            for name, timing in timings.items():
+                rate = case.moved_bytes("forward" if name == "copy" else pass_) / timing.median_us
+                records.append(
+                    {
+                        "case": case.name,
+                        "pass": pass_,
+                        "arm": name,
+                        **timing.as_dict(),
+                        "gb_per_s": round(rate / 1000, 2),
+                        "percent_of_copy": round(100 * rate / copy_rate, 1),
+                        "vs_F.layer_norm": protocol.ratio(timing, timings["F.layer_norm"]).as_dict(),
+                    }
+                )
+    return records
+
+
+def to_markdown(records: Sequence[dict[str, Any]], about: dict[str, Any]) -> str:
+    """Write the records as one Markdown table; `F.layer_norm again` against F.layer_norm is the noise of the run."""
+    lines = [
+        ", ".join(f"{key} {value}" for key, value in about.items() if value),
+        "",
+        "| case | pass | norm | median µs | IQR µs | GB/s | % of copy | times F.layer_norm (95 %) |",
+        "|---|---|---|---:|---:|---:|---:|---|",
+    ]
+    for r in records:
+        versus = r["vs_F.layer_norm"]
+        lines.append(
+            f"| {r['case']} | {r['pass']} | {r['arm']} | {r['median_us']:.1f} | {r['iqr_us']:.1f} | {r['gb_per_s']:.1f}"
+            f" | {r['percent_of_copy']:.0f} | {versus['ratio']:.2f} [{versus['low']:.2f}, {versus['high']:.2f}] |"
+        )
+    return "\n".join(lines)
+
+
+def _explain(case: Case) -> None:
+    x = torch.empty(case.rows, case.n, dtype=case.dtype, device=case.device if case.device == "cuda" else "meta")
+    for op, fields in (("layer_norm", {}), ("rms_norm", {}), ("rms_norm", {"partial": 0.0625}), ("l2_norm", {})):
+        impl, reason = functional.explain(op, x, x[0], **fields)
+        label = op + "".join(f" {k}={v}" for k, v in fields.items())
+        print(f"{case.name} {case.device}: {label}: impl=auto takes {impl}: {reason}")
+
+
+def _shape(text: str) -> tuple[int, int]:
+    rows, separator, n = text.partition("x")
+    if not (separator and rows.isdigit() and n.isdigit() and int(n) > 0 and int(rows) > 0):
+        raise ConfigError(f"--shapes {text}: allowed is ROWSxWIDTH with whole numbers above 0, such as 512x1024")
+    return int(rows), int(n)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m rmsrepro.bench norms", description=__doc__)
+    parser.add_argument("--json", metavar="FILE", help="write every number to FILE")
+    parser.add_argument("--markdown", metavar="FILE", help="write the table to FILE")
+    parser.add_argument("--shapes", nargs="+", metavar="ROWSxWIDTH")
+    parser.add_argument("--dtype", nargs="+", choices=DTYPES, default=["float32"])
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--passes", nargs="+", choices=PASSES, default=list(PASSES))
+    parser.add_argument("--threads", type=int, help="threads of torch's pool on the CPU")
+    parser.add_argument("--explain", action="store_true", help="only say what impl=auto takes and why")
+    parser.add_argument("--table", action="store_true", help="only the ratios to the stock norms, with both allocators")
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out (it takes minutes)")
+    parser.add_argument("--quick", action="store_true", help="few short blocks and no torch.compile")
+    return parser
