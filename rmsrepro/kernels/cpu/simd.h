@@ -129,7 +129,7 @@ RR_INLINE void put(T* p, Vec value, Part lanes) {
 
 // Say whether an output is better written past the caches: reading it into them first would cost a third of the
 // traffic, and it is too large to be found there when it is read next.
-constexpr int64_t STREAM_BYTES = 16 << 20;
+constexpr int64_t STREAM_BYTES = 8 << 20;
 template <class T>
 RR_INLINE bool worth_streaming(const T* p, int64_t rows, int64_t n) {
   const int64_t vector_bytes = LANES * (int64_t)sizeof(T);
