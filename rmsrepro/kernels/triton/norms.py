@@ -19,7 +19,7 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 class TritonNorm:
-    """One formula for rows of n elements and one choice of types; the same calls as cpu.norms.CpuNorm."""
+    """One formula for rows of n >= 1 elements and one choice of types; the same calls as cpu.norms.CpuNorm."""
 
     def __init__(
         self, spec: NormSpec, n: int, row: torch.dtype, gain: torch.dtype | None, bias: torch.dtype | None
@@ -37,15 +37,15 @@ class TritonNorm:
         y = torch.empty(x.shape, dtype=self.row, device=x.device)
         rows = x.numel() // n
         stat = torch.empty((rows, self.spec.stats), dtype=torch.float32, device=x.device)
-        x, x_stride = rows_of(x)
         added, residual_stride = x, 0
+        x, x_stride = rows_of(x)
         if residual is not None:
             residual, residual_stride = rows_of(residual)
             added = torch.empty_like(y)
         if rows == 0:
             return y, added, stat
         flags = {**self._flags, "PARTIAL": self._partial, "HAS_RESIDUAL": residual is not None, "HAS_BIAS": bias is not None}
-        tensors = (x, residual, gain, bias, y, added, stat)
+        tensors = (x, residual, gain, bias, y, None if residual is None else added, stat)
         numbers = (rows, x_stride, residual_stride, *self._numbers)
         with _on(x):
             if n <= h.FORWARD_ROW_LIMIT:
