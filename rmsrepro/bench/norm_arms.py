@@ -76,9 +76,17 @@ def norms(*, compiled: bool, device: str) -> dict[str, Callable[[Inputs], Tensor
         "composed prmsnorm": rms("composed", PARTIAL),
     }
     if functional.explain("rms_norm", torch.empty(1, 8, device=device), impl="auto")[0] == "fused" or device == "cuda":
-        found |= {"fused layernorm": layer("fused"), "fused rmsnorm": rms("fused"), "fused prmsnorm": rms("fused", PARTIAL)}
+        found |= {
+            "fused layernorm": layer("fused"),
+            "fused rmsnorm": rms("fused"),
+            "fused prmsnorm": rms("fused", PARTIAL),
+        }
     if compiled:
-        for name, run in (("layernorm", layer("compile")), ("rmsnorm", rms("compile")), ("prmsnorm", rms("compile", PARTIAL))):
+        for name, run in (
+            ("layernorm", layer("compile")),
+            ("rmsnorm", rms("compile")),
+            ("prmsnorm", rms("compile", PARTIAL)),
+        ):
             found[f"compile {name}"] = torch.compile(run, dynamic=False)
     return found | _installed_peers(device)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
-from functools import lru_cache
+from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
 from rmsrepro.errors import ConfigError
 from rmsrepro.kernels.spec import NormSpec
@@ -59,7 +58,11 @@ def decide(request: Request) -> Decision:
         return Decision("composed", "asked for")
     stock = stock_refusal(request)
     if impl == "torch":
-        return Decision("composed", f"torch has no stock operation for {stock}") if stock else Decision("torch", "asked for")
+        return (
+            Decision("composed", f"torch has no stock operation for {stock}")
+            if stock
+            else Decision("torch", "asked for")
+        )
     if impl == "compile":
         return Decision("composed", "the compiler fuses the operations")
     refusal = kernel_refusal(request)
@@ -75,11 +78,13 @@ def decide(request: Request) -> Decision:
     if request.device == "cuda" and not stock and not request.large and request.gain in (None, request.row):
         return Decision("torch", f"below {GPU_FUSED_FROM} elements a GPU norm is bound by its launch (not measured)")
     if request.device == "cuda":
-        return Decision("fused", "the backward kernel moves 3 tensors where the stock one moves 5 (not measured)", _plan(request))
-    return Decision("fused", f"the CPU kernels ({backend('cpu').library.instruction_set()})", _plan(request))
+        return Decision(
+            "fused", "the backward kernel moves 3 tensors where the stock one moves 5 (not measured)", _plan(request)
+        )
+    return Decision("fused", f"the CPU kernels ({_instruction_set()})", _plan(request))
 
 
-@lru_cache(maxsize=None)
+@cache
 def backend(device: str) -> ModuleType | None:
     """Return the module whose `plan` makes this device's kernels, or None."""
     if device == "cpu":
@@ -121,33 +126,22 @@ def stock_refusal(request: Request) -> str:
     return "eps outside the root" if request.spec.eps_outside else ""
 
 
+def _instruction_set() -> str:
+    from rmsrepro.kernels.cpu import library
+
+    return library.instruction_set()
+
+
 def _plan(request: Request) -> Any:
     module = backend(request.device)
     assert module is not None
     return module.plan(request.spec, request.n, request.row, request.gain, request.bias)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _say_once(refusal: str) -> None:
     """Tell in one line, once in a process, that norms are slower than they could be here."""
     from rmsrepro.kernels.cpu import library
 
     if refusal == library.missing:
         log.warning("norms run without fused kernels: %s", refusal)
-
-
-def request_for(op: str, impl: str, spec: NormSpec, special: str, x: Tensor, gain: Tensor | None, bias: Tensor | None) -> Request:
-    """Describe a call on tensors (meta tensors have no device of their own and count as CPU's)."""
-    device = "cpu" if x.device.type == "meta" else x.device.type
-    return Request(
-        op,
-        impl,
-        spec,
-        x.shape[-1],
-        special,
-        device,
-        x.numel() >= GPU_FUSED_FROM,
-        x.dtype,
-        None if gain is None else gain.dtype,
-        None if bias is None else bias.dtype,
-    )

@@ -41,7 +41,9 @@ def test_operator_and_eager_path_agree_bit_for_bit() -> None:
     by_operator = ops.norm(x, gain, None, spec)
     eager = functional.rms_norm(x, gain, partial=7 / 24, impl="fused")
     assert torch.equal(by_operator, eager)
-    for a, b in zip(torch.autograd.grad(by_operator, (x, gain), dy), torch.autograd.grad(eager, (x, gain), dy), strict=True):
+    for a, b in zip(
+        torch.autograd.grad(by_operator, (x, gain), dy), torch.autograd.grad(eager, (x, gain), dy), strict=True
+    ):
         assert torch.equal(a, b)
 
 

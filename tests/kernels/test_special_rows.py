@@ -90,7 +90,9 @@ def test_half_precision_squares_are_summed_in_float32(impl: str) -> None:
 @pytest.mark.parametrize("impl", IMPLS)
 def test_known_values_of_both_placements_of_eps(impl: str) -> None:
     def value(x: list[float], eps: float, placement: str) -> Tensor:
-        return functional.rms_norm(torch.tensor([x], device=device()), eps=eps, impl=impl, eps_placement=placement)[0].cpu()
+        return functional.rms_norm(torch.tensor([x], device=device()), eps=eps, impl=impl, eps_placement=placement)[
+            0
+        ].cpu()
 
     expected = {
         ((3.0, 4.0), 1e-12, "inside"): (0.848528, 1.131371),

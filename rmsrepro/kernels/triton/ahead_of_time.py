@@ -103,7 +103,9 @@ def table(lengths: tuple[int, ...] = ROW_LENGTHS) -> Iterator[Build]:
             for n in lengths:
                 if n <= h.FORWARD_ROW_LIMIT:
                     tile = h.forward_tile(n)
-                    yield Build(forward_rows, {**forward, "ROWS": tile.rows, "BLOCK": tile.block}, tile.warps, row, gain)
+                    yield Build(
+                        forward_rows, {**forward, "ROWS": tile.rows, "BLOCK": tile.block}, tile.warps, row, gain
+                    )
                 if n <= h.BACKWARD_ROW_LIMIT:
                     tile = h.backward_tile(n)
                     shape = {"PARTIAL": partial, "WANT_X": True, "ROWS": tile.rows, "BLOCK": tile.block}
