@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,8 @@ SOURCES = ROOT / "rmsrepro" / "kernels" / "cpu"
 LIBRARY = "libkernels.so"
 # No optimisation that changes results: a * b + c may be fused, sums keep their order, NaN and infinities count.
 FLAGS = [
-    "-std=c++17",
-    "-O3",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-fno-exceptions",
-    "-fno-rtti",
-    "-fno-math-errno",
-    "-ffp-contract=fast",
-    "-Wall",
-    "-Wno-psabi",
-    "-Wno-unknown-pragmas",
+    *("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"),
+    *("-ffp-contract=fast", "-Wall", "-Wno-psabi", "-Wno-unknown-pragmas"),
 ]
 X86_SETS = {"avx2": "-march=x86-64-v3", "avx512": "-march=x86-64-v4 -mprefer-vector-width=512"}
 
@@ -40,7 +32,7 @@ class BuildError(Exception):
     """The kernels could not be compiled; the text says why in one line."""
 
 
-def build(target: Path) -> Path:
+def build(target: Path) -> None:
     """Compile the library to `target`, replacing it only when every step went well."""
     compiler = find_compiler()
     is_x86 = platform.machine().lower() in ("x86_64", "amd64")
@@ -54,19 +46,18 @@ def build(target: Path) -> Path:
             for name, flags in {"portable": "", **(X86_SETS if is_x86 else {})}.items():
                 jobs.append((source.name, [f"-DRR_KERNELS={source.stem}_{name}", *flags.split()]))
         objects = [Path(scratch) / f"{i}.o" for i in range(len(jobs))]
-        running = [
-            _start([*compiler, *common, *flags, "-c", str(SOURCES / name), "-o", str(out)])
+        commands = [
+            [*compiler, *common, *flags, "-c", str(SOURCES / name), "-o", str(out)]
             for (name, flags), out in zip(jobs, objects, strict=True)
         ]
-        for process in running:
-            _finish(process)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(_run, commands))
         linked = target.with_name(f".{target.name}.{os.getpid()}")
         try:
-            _finish(_start([*compiler, "-shared", *map(str, objects), "-o", str(linked)]))
+            _run([*compiler, "-shared", *map(str, objects), "-o", str(linked)])
             linked.replace(target)
         finally:
             linked.unlink(missing_ok=True)
-    return target
 
 
 def find_compiler() -> list[str]:
@@ -85,15 +76,12 @@ def source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def _start(command: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def _finish(process: subprocess.Popen[str]) -> None:
-    output, _ = process.communicate()
-    if process.returncode:
-        lines = [line for line in output.splitlines() if "error" in line] or output.splitlines() or ["no message"]
-        raise BuildError(f"{Path(str(process.args[0])).name} failed: {lines[0].strip()}")  # type: ignore
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        output = (done.stderr + done.stdout).splitlines() or ["no message"]
+        told = next((line for line in output if "error" in line), output[0])
+        raise BuildError(f"{Path(command[0]).name} failed: {told.strip()}")
 
 
 def build_or_explain() -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from rmsrepro.bench import machine, norm_table, protocol
-from rmsrepro.bench.norm_arms import PASSES, Case, arms, norms
+from rmsrepro.bench.norm_arms import PARTIAL, PASSES, Case, arms, norms
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms import functional
 
@@ -94,7 +94,13 @@ def to_markdown(records: Sequence[dict[str, Any]], about: dict[str, Any]) -> str
 
 def _explain(case: Case) -> None:
     x = torch.empty(case.rows, case.n, dtype=case.dtype, device=case.device if case.device == "cuda" else "meta")
-    for op, fields in (("layer_norm", {}), ("rms_norm", {}), ("rms_norm", {"partial": 0.0625}), ("l2_norm", {})):
+    explained: list[tuple[str, dict[str, Any]]] = [
+        ("layer_norm", {}),
+        ("rms_norm", {}),
+        ("rms_norm", {"partial": PARTIAL}),
+        ("l2_norm", {}),
+    ]
+    for op, fields in explained:
         impl, reason = functional.explain(op, x, x[0], **fields)
         label = op + "".join(f" {k}={v}" for k, v in fields.items())
         print(f"{case.name} {case.device}: {label}: impl=auto takes {impl}: {reason}")

@@ -29,8 +29,9 @@ class FusedNorm(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *upstream: Any) -> tuple[Tensor | None, ...]:
         """Run the backward kernel, or the differentiable formula when a graph of it is wanted."""
+        (dy,) = upstream
         x, gain = ctx.saved_tensors
         plan, stat = ctx.rest
         want_x, want_gain, want_bias, _ = ctx.needs_input_grad
@@ -55,8 +56,9 @@ class FusedAddNorm(torch.autograd.Function):
         return y, added
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor, dsum: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *upstream: Any) -> tuple[Tensor | None, ...]:
         """Give x and the residual the same gradient: through the norm, plus the one that reaches the sum itself."""
+        dy, dsum = upstream
         added, gain = ctx.saved_tensors
         plan, stat = ctx.rest
         needs = ctx.needs_input_grad

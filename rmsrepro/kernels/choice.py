@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
 from rmsrepro.errors import ConfigError
 from rmsrepro.kernels.spec import NormSpec
@@ -82,7 +81,7 @@ def decide(request: Request) -> Decision:
         return Decision(
             "fused", "the backward kernel moves 3 tensors where the stock one moves 5 (not measured)", _plan(request)
         )
-    return Decision("fused", f"the CPU kernels ({backend('cpu').library.instruction_set()})", _plan(request))
+    return Decision("fused", f"the CPU kernels ({_instruction_set()})", _plan(request))
 
 
 @cache
@@ -127,6 +126,12 @@ def stock_refusal(request: Request) -> str:
     return "eps outside the root" if request.spec.eps_outside else ""
 
 
+def _instruction_set() -> str:
+    from rmsrepro.kernels.cpu import library
+
+    return library.instruction_set()
+
+
 def _plan(request: Request) -> Any:
     module = backend(request.device)
     assert module is not None
@@ -140,22 +145,3 @@ def _say_once(refusal: str) -> None:
 
     if refusal == library.missing:
         log.warning("norms run without fused kernels: %s", refusal)
-
-
-def request_for(
-    op: str, impl: str, spec: NormSpec, special: str, x: Tensor, gain: Tensor | None, bias: Tensor | None
-) -> Request:
-    """Describe a call on tensors (meta tensors have no device of their own and count as CPU's)."""
-    device = "cpu" if x.device.type == "meta" else x.device.type
-    return Request(
-        op,
-        impl,
-        spec,
-        x.shape[-1],
-        special,
-        device,
-        x.numel() >= GPU_FUSED_FROM,
-        x.dtype,
-        None if gain is None else gain.dtype,
-        None if bias is None else bias.dtype,
-    )

@@ -73,9 +73,13 @@ def _norm_backward(
     *formula: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     plan = _plan(x, gain, bias_dtype, formula)
-    gradients = plan.backward(dy, x, gain, stat, *wanted, dsum)
+    dx, dgain, dbias = plan.backward(dy, x, gain, stat, *wanted, dsum)
     # An operator cannot answer None: what is not wanted is an empty tensor.
-    return tuple(stat.new_empty(0) if g is None else g for g in gradients)
+    return (
+        stat.new_empty(0) if dx is None else dx,
+        stat.new_empty(0) if dgain is None else dgain,
+        stat.new_empty(0) if dbias is None else dbias,
+    )
 
 
 @torch.library.register_fake("rmsrepro::norm")
@@ -102,9 +106,8 @@ def _norm_backward_fake(
     *formula: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     n = x.shape[-1]
-    nothing = stat.new_empty(0)
     return (
-        _like(x) if wanted[0] else nothing,
+        _like(x) if wanted[0] else stat.new_empty(0),
         gain.new_empty(n) if wanted[1] and gain is not None else stat.new_empty(0),
         x.new_empty(n, dtype=bias_dtype) if wanted[2] else stat.new_empty(0),
     )
@@ -135,8 +138,8 @@ def _gradients(
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():
         dx, dgain, dbias = reference.backward(NormSpec(*ctx.formula), dy, x, gain, needs, ctx.bias_dtype)
         return dx if dx is None or dsum is None else dx + dsum, dgain, dbias
-    results = torch.ops.rmsrepro.norm_backward(dy, dsum, x, gain, stat, ctx.bias_dtype, needs, *ctx.formula)
-    return tuple(result if need else None for result, need in zip(results, needs, strict=True))
+    dx, dgain, dbias = torch.ops.rmsrepro.norm_backward(dy, dsum, x, gain, stat, ctx.bias_dtype, needs, *ctx.formula)
+    return dx if needs[0] else None, dgain if needs[1] else None, dbias if needs[2] else None
 
 
 def _norm_gradients(ctx: Any, dy: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:

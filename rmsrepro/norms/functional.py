@@ -195,7 +195,7 @@ def _add_normalise(
 
 
 def _normalise_traced(formula: Formula, impl: str, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """Normalise under torch.compile, where the kernels are one operator, or under vmap and its like, where they are not.
+    """Normalise under torch.compile, where the kernels are an operator, or under vmap and the like, where they are not.
 
     Stock operations are left to the compiler as composed ones: it fuses both alike, and these flag overflown rows.
     """
@@ -260,7 +260,8 @@ def _as_vector(name: str, vector: Tensor | None, x: Tensor) -> Tensor | None:
         return None
     if vector.numel() != x.shape[-1] or vector.is_cpu != x.is_cpu:
         raise ValueError(
-            f"{name} is {list(vector.shape)} on {vector.device}; x {list(x.shape)} on {x.device} needs [{x.shape[-1]}] there"
+            f"{name} is {list(vector.shape)} on {vector.device};"
+            f" x {list(x.shape)} on {x.device} needs [{x.shape[-1]}] there"
         )
     return vector if vector.is_contiguous() else vector.contiguous()
 

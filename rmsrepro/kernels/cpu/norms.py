@@ -40,7 +40,7 @@ class _CSpec(ctypes.Structure):
 
 
 class CpuNorm:
-    """One formula for rows of n elements and one choice of types (gain and bias: None where there is none)."""
+    """One formula for rows of n >= 1 elements and one choice of types (gain and bias: None where there is none)."""
 
     def __init__(
         self, spec: NormSpec, n: int, row: torch.dtype, gain: torch.dtype | None, bias: torch.dtype | None
@@ -60,14 +60,14 @@ class CpuNorm:
         `backward` needs, [rows, 1 + centre] in float32.
         """
         n = self.n
+        rows = x.numel() // n
+        stat = torch.empty((rows, self._stats), dtype=torch.float32)
+        added, added_address, residual_address, residual_stride = x, 0, 0, 0
         if x.is_contiguous():
             y, stride = torch.empty_like(x), n
         else:
             y = torch.empty(x.shape, dtype=self.row)
             x, stride = rows_of(x)
-        rows = x.numel() // n if n else 0
-        stat = torch.empty((rows, self._stats), dtype=torch.float32)
-        added, added_address, residual_address, residual_stride = x, 0, 0, 0
         if residual is not None:
             residual, residual_stride = rows_of(residual)
             added = torch.empty_like(y)
@@ -125,7 +125,7 @@ class CpuNorm:
         dbias = torch.empty(n, dtype=self.bias) if want_bias else None
         _backward(
             self._address,
-            x.numel() // n if n else 0,
+            stat.shape[0],
             dy.data_ptr(),
             dy_stride,
             dsum_address,

@@ -12,7 +12,7 @@ import triton.language as tl
 
 @triton.jit
 def outside_factor(ms, eps):
-    """Return (rms + eps) / rms, which the correction term carries when eps stands outside the root; 0 for a zero row."""
+    """Return (rms + eps) / rms, the factor of the correction term with eps outside the root; 0 for a zero row."""
     rms = tl.sqrt(ms)
     return tl.where(rms > 0.0, (rms + eps) / tl.where(rms > 0.0, rms, 1.0), 0.0)
 
@@ -52,6 +52,7 @@ def backward_rows(
     col_inside = col < n
     dgain = tl.zeros([ROWS, BLOCK], tl.float32)
     dbias = tl.zeros([ROWS, BLOCK], tl.float32)
+    gain = tl.zeros([BLOCK], tl.float32)
     if HAS_GAIN:
         gain = tl.load(gain_ptr + col, mask=col_inside, other=0.0).to(tl.float32) + gain_offset
     for tile in range(program, tl.cdiv(rows, ROWS), tl.num_programs(0)):

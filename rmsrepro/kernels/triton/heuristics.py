@@ -38,8 +38,8 @@ def forward_tile(n: int) -> Tile:
 def backward_tile(n: int) -> Tile:
     """Return the tile of the backward kernel for rows of `n` <= BACKWARD_ROW_LIMIT elements."""
     block = _power_of_two(n)
-    rows = max(1, min(8, 1024 // block))
-    return Tile(rows, block, _clamp(rows * block // 512, 1, 16))
+    rows = max(1, min(8, 512 // block))
+    return Tile(rows, block, _clamp(rows * block // 256, 1, 16))
 
 
 def backward_programs(n: int, rows: int, multiprocessors: int) -> int:

@@ -10,16 +10,19 @@ from torch import Tensor
 
 from rmsrepro.kernels.layout import rows_of
 from rmsrepro.kernels.spec import NormSpec
+from rmsrepro.kernels.triton import backward, forward
 from rmsrepro.kernels.triton import heuristics as h
-from rmsrepro.kernels.triton.backward import backward_columns, backward_rows, backward_stream, finish
-from rmsrepro.kernels.triton.forward import forward_rows, forward_stream
+
+# What triton.jit returns is launched with options that the functions' signatures do not show.
+_forward: Any = forward
+_backward: Any = backward
 
 #: Types of rows, gain and bias that the kernels read.
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 class TritonNorm:
-    """One formula for rows of n elements and one choice of types; the same calls as cpu.norms.CpuNorm."""
+    """One formula for rows of n >= 1 elements and one choice of types; the same calls as cpu.norms.CpuNorm."""
 
     def __init__(
         self, spec: NormSpec, n: int, row: torch.dtype, gain: torch.dtype | None, bias: torch.dtype | None
@@ -37,8 +40,8 @@ class TritonNorm:
         y = torch.empty(x.shape, dtype=self.row, device=x.device)
         rows = x.numel() // n
         stat = torch.empty((rows, self.spec.stats), dtype=torch.float32, device=x.device)
-        x, x_stride = rows_of(x)
         added, residual_stride = x, 0
+        x, x_stride = rows_of(x)
         if residual is not None:
             residual, residual_stride = rows_of(residual)
             added = torch.empty_like(y)
@@ -50,15 +53,17 @@ class TritonNorm:
             "HAS_RESIDUAL": residual is not None,
             "HAS_BIAS": bias is not None,
         }
-        tensors = (x, residual, gain, bias, y, added, stat)
+        tensors = (x, residual, gain, bias, y, None if residual is None else added, stat)
         numbers = (rows, x_stride, residual_stride, *self._numbers)
         with _on(x):
             if n <= h.FORWARD_ROW_LIMIT:
                 tile = h.forward_tile(n)
                 grid = (-(-rows // tile.rows),)
-                forward_rows[grid](*tensors, *numbers, **flags, ROWS=tile.rows, BLOCK=tile.block, num_warps=tile.warps)
+                _forward.forward_rows[grid](
+                    *tensors, *numbers, **flags, ROWS=tile.rows, BLOCK=tile.block, num_warps=tile.warps
+                )
             else:
-                forward_stream[(rows,)](*tensors, *numbers, **flags, BLOCK=h.STREAM_BLOCK, num_warps=8)
+                _forward.forward_stream[(rows,)](*tensors, *numbers, **flags, BLOCK=h.STREAM_BLOCK, num_warps=8)
         return y, added, stat
 
     def backward(
@@ -92,7 +97,7 @@ class TritonNorm:
                 tile = h.backward_tile(n)
                 programs = h.backward_programs(n, rows, _multiprocessors(x.device))
                 partials = _partials(programs, n, want_gain, want_bias, x.device)
-                backward_rows[(programs,)](
+                _backward.backward_rows[(programs,)](
                     *(dy, dsum, x, gain, stat, dx, *partials),
                     *(rows, dy_stride, dsum_stride, x_stride, *self._numbers),
                     **flags,
@@ -105,7 +110,7 @@ class TritonNorm:
                 )
             else:
                 if want_x:
-                    backward_stream[(rows,)](
+                    _backward.backward_stream[(rows,)](
                         *(dy, dsum, x, gain, stat, dx, dy_stride, dsum_stride, x_stride, *self._numbers),
                         **flags,
                         BLOCK=h.STREAM_BLOCK,
@@ -115,7 +120,7 @@ class TritonNorm:
                 chunks = -(-rows // chunk)
                 partials = _partials(chunks, n, want_gain, want_bias, x.device)
                 if want_gain or want_bias:
-                    backward_columns[(-(-n // h.COLUMN_TILE), chunks)](
+                    _backward.backward_columns[(-(-n // h.COLUMN_TILE), chunks)](
                         *(dy, x, stat, *partials, rows, chunk, dy_stride, x_stride, n),
                         **wants,
                         CENTRE=self.spec.centre,
@@ -126,7 +131,7 @@ class TritonNorm:
             for partial, result in zip(partials, (dgain, dbias), strict=True):
                 if partial is not None and result is not None:
                     grid = (-(-n // h.FINISH_COLUMNS),)
-                    finish[grid](
+                    _backward.finish[grid](
                         partial, result, partial.shape[0], n, ROWS=h.FINISH_ROWS, BLOCK=h.FINISH_COLUMNS, num_warps=4
                     )
         return dx, dgain, dbias

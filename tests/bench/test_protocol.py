@@ -1,0 +1,47 @@
+"""The timing protocol: what is slower measures slower, units are right, and noise is shown as noise."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rmsrepro.bench import protocol
+from rmsrepro.bench.protocol import Timing
+
+
+def test_times_are_microseconds_per_call() -> None:
+    timing = protocol.measure({"sleep": lambda: time.sleep(0.002)}, blocks=3, block_ms=4.0)["sleep"]
+    assert timing.median_us == pytest.approx(2000, rel=0.5)
+    assert timing.as_dict()["median_us"] == pytest.approx(timing.median_us, abs=0.001)
+
+
+def test_twice_the_work_takes_twice_the_time() -> None:
+    arms = {"one": lambda: time.sleep(0.001), "two": lambda: time.sleep(0.002)}
+    timings = protocol.measure(arms, blocks=5, block_ms=4.0)
+    found = protocol.ratio(timings["two"], timings["one"])
+    assert found.low < 2.0 < found.high or found.value == pytest.approx(2.0, rel=0.3)
+
+
+def test_an_outlier_moves_the_spread_but_not_the_median() -> None:
+    timing = Timing((10.0, 10.1, 9.9, 10.0, 2000.0), calls_per_block=1)
+    assert timing.median_us == 10.0
+    assert protocol.ratio(timing, Timing((10.0,) * 5, 1)).low < 1.0
+
+
+def test_a_ratio_of_equals_holds_one() -> None:
+    a, b = Timing((10.0, 10.2, 9.9, 10.1), 1), Timing((10.1, 10.0, 10.0, 10.1), 1)
+    found = protocol.ratio(a, b)
+    assert found.low <= 1.0 <= found.high
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(4, 2.776), (9, 2.262), (14, 2.145), (24, 2.064), (1000, 1.962)])
+def test_student_t_quantiles_are_those_of_tables(freedom: int, quantile: float) -> None:
+    assert protocol.student_t(0.95, freedom) == pytest.approx(quantile, rel=0.01)
+
+
+def test_every_arm_runs_in_every_block() -> None:
+    calls: list[str] = []
+    protocol.measure({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, blocks=4, block_ms=0.001)
+    assert calls.count("a") >= 4 * 2
+    assert calls.count("b") >= 4 * 2
