@@ -22,4 +22,9 @@ def seed_step(seed: int, step: int, rank: int = 0) -> None:
     """Seed torch's generators for one step, so that a resumed run draws what an uninterrupted one would."""
     import torch
 
-    torch.manual_seed(fold(seed, "step", step, rank))
+    number = fold(seed, "step", step, rank)
+    if torch.cuda.is_available():
+        torch.manual_seed(number)
+    else:
+        # Without a GPU torch.manual_seed would note down a stack trace for each device it cannot seed yet.
+        torch.default_generator.manual_seed(number)
