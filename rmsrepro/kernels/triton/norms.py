@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
