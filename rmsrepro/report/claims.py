@@ -147,7 +147,10 @@ def load_columns(values: dict[str, Any], where: Path) -> dict[str, Column]:
     """Check the columns of a table; raises DataError for an unknown unit or direction."""
     columns = {}
     for key, fields in values.items():
-        columns[key] = column = build(Column, fields, f"{where}, columns.{key}")
+        try:
+            columns[key] = column = build(Column, fields, f"{where}, columns.{key}")
+        except ConfigError as error:
+            raise DataError(str(error)) from error
         unit(column.unit, f"{where}, columns.{key}")
         if column.direction not in DIRECTIONS:
             allowed = ", ".join(DIRECTIONS)
