@@ -7,6 +7,7 @@ from typing import Literal
 
 from rmsrepro.report.claims import Claim
 from rmsrepro.report.statistics import Estimate, Interval
+from rmsrepro.report.units import fixed, step_time
 from rmsrepro.report.verdict import Verdict
 
 CellState = Literal["measured", "running", "failed", "not measured", "too costly", "data unavailable", "contradictory"]
@@ -48,3 +49,12 @@ class Cell:
     runs: tuple[str, ...] = ()
     best_paper: bool = False
     best_ours: bool = False
+
+    @property
+    def mean(self) -> float | None:
+        """Return our mean, in `ours_unit`."""
+        return None if self.ours is None else self.ours.mean
+
+    def shown(self, value: float) -> str:
+        """Format one of our numbers as every table shows it: times in the unit that reads best, which is named."""
+        return step_time(value / 1e3) if self.is_ratio else fixed(value, self.digits)

@@ -14,6 +14,7 @@ from pathlib import Path
 from rmsrepro.config import SIZES
 from rmsrepro.errors import ConfigError, UserError
 from rmsrepro.report import csv_table, latex, markdown
+from rmsrepro.report.claims import load_table, table_names
 from rmsrepro.report.elsewhere import load_published, load_unsourced
 from rmsrepro.report.overview import OUTCOMES, render_elsewhere, render_overview, tally
 from rmsrepro.report.places import published_dir, results_dir
@@ -116,6 +117,8 @@ def _write(tables: dict[str, list[Table]], index: Index, options: Options) -> in
         if not options.plans:
             every = [table for sized in tables.values() for table in sized]
             write_bytes_atomic(options.out / "overview.md", render_overview(every).encode())
+            claims = csv_table.render_claims(load_table(name) for name in table_names())
+            write_bytes_atomic(options.out / "claims.csv", claims.encode())
             elsewhere = render_elsewhere([load_published(), load_unsourced()])
             write_bytes_atomic(options.out / "elsewhere.md", elsewhere.encode())
     except OSError as error:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rmsrepro.report.cells import Cell
+from rmsrepro.report.claims import Claim, ClaimTable
 from rmsrepro.report.statistics import Interval
 from rmsrepro.report.tables import Table
 
@@ -26,6 +27,18 @@ def render(tables: Sequence[Table]) -> str:
     writer.writeheader()
     for table in tables:
         writer.writerows(_row(cell) for cell in table.cells)
+    return text.getvalue()
+
+
+def render_claims(tables: Iterable[ClaimTable]) -> str:
+    """Render every number that the paper states, one line each."""
+    fields = [*(name for name in Claim.__dataclass_fields__)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fields, lineterminator="\n")
+    writer.writeheader()
+    for table in tables:
+        for claim in table.all():
+            writer.writerow({**{name: getattr(claim, name) for name in fields}, "unit": claim.unit.name})
     return text.getvalue()
 
 

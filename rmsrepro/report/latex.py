@@ -22,7 +22,7 @@ _SPECIALS = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': "''",
     "±": r"$\pm$",
     "×": r"$\times$",
     "≈": r"$\approx$",
@@ -53,6 +53,7 @@ def render(tables: Sequence[Table]) -> str:
 def _table(caption: str, block: Block) -> list[str]:
     return [
         r"\begin{table}",
+        r"\footnotesize",
         rf"\caption{{{escape(caption)}}}",
         rf"\begin{{tabular}}{{{'l' * len(block.headings)}}}",
         r"\toprule",

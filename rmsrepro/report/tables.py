@@ -13,7 +13,7 @@ from rmsrepro.report.layout import Layout, layout_of
 from rmsrepro.report.quality_cells import quality_cell
 from rmsrepro.report.runs_index import Index
 from rmsrepro.report.time_cells import time_cells
-from rmsrepro.report.units import fixed, unit
+from rmsrepro.report.units import unit
 from rmsrepro.sweep.plan import Plan
 
 
@@ -76,9 +76,9 @@ def mark_best(cells: list[Cell]) -> None:
 
 
 def _mark_ours(cells: list[Cell], pick: Callable[[Iterable[float]], float]) -> None:
-    means = [(cell, cell.ours.mean) for cell in cells if cell.ours is not None and cell.ours.mean is not None]
+    means = [(cell, cell.mean) for cell in cells if cell.mean is not None]
     if len(means) > 1:
-        # Rounded as shown: two numbers that read the same are both best.
-        best = pick(float(fixed(mean, cell.digits)) for cell, mean in means)
+        best = pick(mean for _, mean in means)
         for cell, mean in means:
-            cell.best_ours = float(fixed(mean, cell.digits)) == best
+            # Two numbers that read the same are both best.
+            cell.best_ours = cell.shown(mean) == cell.shown(best)

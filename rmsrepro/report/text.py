@@ -9,7 +9,7 @@ from itertools import groupby
 from rmsrepro.report.cells import Cell
 from rmsrepro.report.statistics import Interval
 from rmsrepro.report.tables import Table
-from rmsrepro.report.units import fixed, step_time
+from rmsrepro.report.units import fixed
 
 NONE = "–"
 NOT_AVAILABLE = "n/a"
@@ -61,12 +61,12 @@ def ours(cell: Cell) -> str:
     found = cell.ours
     if found is None or found.mean is None:
         return NONE
-    # Times are kept in ms and shown in the unit that reads best.
-    if cell.is_ratio:
-        spread = NOT_AVAILABLE if found.sd is None else step_time(found.sd / 1e3)
-        return f"{step_time(found.mean / 1e3)} ± {spread} a step"
-    spread = NOT_AVAILABLE if found.sd is None else fixed(found.sd, cell.digits + 1)
-    return f"{fixed(found.mean, cell.digits)} ± {spread} [{_ends(found.interval, cell.digits)}]"
+    if found.sd is None or found.interval is None:
+        spread = f"{NOT_AVAILABLE} [{NOT_AVAILABLE}]"
+    else:
+        sd = cell.shown(found.sd) if cell.is_ratio else fixed(found.sd, cell.digits + 1)
+        spread = f"{sd} [{cell.shown(found.interval.low)}, {cell.shown(found.interval.high)}]"
+    return f"{cell.shown(found.mean)} ± {spread}" + (" a step" if cell.is_ratio else "")
 
 
 def relative(cell: Cell) -> str:

@@ -1,3 +1,4 @@
+import csv
 import subprocess
 import sys
 
@@ -25,7 +26,7 @@ def test_with_nothing_measured_every_table_is_written_in_three_formats_with_an_o
     assert code == 0
     assert out == ""
     assert {"table1.md", "table10.tex", "figure7.csv", "mnist.md", "overview.md", "elsewhere.md"} <= written
-    assert len(written) == 19 * 3 + 2
+    assert len(written) == 19 * 3 + 3
     assert "191 without a number of ours" in err
 
 
@@ -36,6 +37,15 @@ def test_numbers_of_others_stand_apart_under_their_labels(report, tmp_path):
     assert "24.37" in elsewhere.partition("Claimed elsewhere without a source")[2]
     tables = [path.read_text() for path in (tmp_path / "out").iterdir() if path.name != "elsewhere.md"]
     assert not any("24.37" in text for text in tables)
+
+
+def test_every_claim_is_listed_with_its_unit_direction_and_source(report, tmp_path):
+    report()
+    rows = list(csv.DictReader((tmp_path / "out" / "claims.csv").open()))
+    assert len(rows) == len({row["id"] for row in rows}) == 233
+    found = next(row for row in rows if row["id"] == "table10/rmsnorm/test_error")
+    wanted = {"value": "8.83", "unit": "%", "direction": "min", "source": "Table 10, page 9", "reference": "layernorm"}
+    assert {key: found[key] for key in wanted} == wanted
 
 
 def test_a_named_plan_is_printed(report):

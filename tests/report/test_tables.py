@@ -72,6 +72,14 @@ def test_runs_at_a_smaller_size_get_at_best_direction_only_and_smoke_runs_nothin
     assert cell(table10(folder, "tiny"), "rmsnorm").verdict.reason == "a smoke run"
 
 
+def test_the_papers_very_number_at_a_smaller_size_is_not_the_paper_reproduced(published):
+    lines = [
+        *seeds("rmsnorm", 0.0870, 0.0890, 0.0880, size="small"),
+        *seeds("layernorm", 0.1041, 0.106, 0.105, size="small"),
+    ]
+    assert cell(table10(published(*lines)), "rmsnorm").verdict.outcome == "direction only"
+
+
 def test_sizes_never_share_a_table(published):
     folder = published(*seeds("rmsnorm", 0.30, 0.31, 0.32, size="small"), *seeds("rmsnorm", 0.088, 0.087, 0.089))
     tables = table10(folder)
@@ -134,6 +142,11 @@ def test_times_are_judged_by_ratio_with_unit_and_blocks_shown(published):
     assert found.verdict.outcome == "reproduced"
     assert (found.ours.n, found.ours_unit) == (8, "ms/step")
     assert ours(found).startswith("8.0 ms ± ")
+
+
+def test_times_that_read_differently_do_not_tie(published):
+    tables = table10(published(*timed(0.99)))
+    assert [cell.arm for cell in tables[0].cells if cell.best_ours] == ["rmsnorm"]
 
 
 def test_impls_and_machines_are_shown_apart_and_never_share_a_ratio(published):
