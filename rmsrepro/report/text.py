@@ -108,7 +108,7 @@ def commands(table: Table) -> dict[str, list[str]]:
 
 
 def _row(table: Table, cell: Cell, with_framework: bool) -> list[Text]:
-    label = f"{cell.label} ({cell.framework})" if with_framework and cell.framework else cell.label
+    label = f"{cell.label}, {cell.framework}" if with_framework and cell.framework else cell.label
     verdict = NONE
     if cell.claim is not None and cell.claim.origin is None:
         verdict = cell.verdict.outcome if cell.verdict else "not tested"

@@ -81,6 +81,12 @@ def test_comparable_quality_needs_equivalence_and_not_merely_no_difference():
     assert apart.outcome == "not reproduced"
 
 
+def test_a_difference_of_exactly_the_margin_on_paper_counts_as_comparable():
+    none, ln = claim("table3", "theano_baseline", "test14"), claim("table3", "theano_layernorm", "test14")
+    assert abs(ln.value - none.value) == pytest.approx(0.5)
+    assert "two one-sided" in verdict.judge_difference(ln, none, by_seed(1, 2, 4), by_seed(1, 2, 3)).rule
+
+
 def test_at_another_size_the_best_verdict_is_direction_only():
     ours, theirs = by_seed(8.7, 8.9, 8.8), by_seed(10.4, 10.5, 10.45)
     assert outcome(verdict.judge_quality(RMS, LN, ours, theirs, paper_setting=True)) == "reproduced"
