@@ -24,6 +24,10 @@ def build(cls: type[T], values: Any, path: str = "") -> T:
             raise ConfigError(
                 f"{_join(path, str(key))}: no such setting; {path or 'the config'} has {', '.join(known)}"
             )
+    for needed in dataclasses.fields(cls):  # pyrefly: ignore[bad-argument-type]
+        optional = needed.default is not dataclasses.MISSING or needed.default_factory is not dataclasses.MISSING
+        if not optional and needed.name not in values:
+            raise ConfigError(f"{_join(path, needed.name)}: not given")
     return cls(**{key: convert(hints[key], value, _join(path, key)) for key, value in values.items()})
 
 

@@ -1,0 +1,146 @@
+"""The command `python -m rmsrepro.report`.
+
+Exit 0: done, however little there was. 1: with --check, records that contradict one another. 2: something to mend, said
+in one line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rmsrepro.config import SIZES
+from rmsrepro.errors import ConfigError, UserError
+from rmsrepro.report import csv_table, latex, markdown
+from rmsrepro.report.claims import load_table, table_names
+from rmsrepro.report.elsewhere import load_published, load_unsourced
+from rmsrepro.report.overview import OUTCOMES, render_elsewhere, render_overview, tally
+from rmsrepro.report.places import published_dir, results_dir
+from rmsrepro.report.publish import publish
+from rmsrepro.report.runs_index import Index, build_index
+from rmsrepro.report.tables import Table, build_tables
+from rmsrepro.runs.atomic import write_bytes_atomic
+from rmsrepro.runs.rundir import runs_root
+from rmsrepro.sweep.plan import load_plan, plan_names
+
+USAGE = """\
+python -m rmsrepro.report [plan=NAME,...] [size=SIZE] [--out DIR]   write tables as Markdown, LaTeX and CSV
+python -m rmsrepro.report --check                                   exit 1 if records contradict one another
+python -m rmsrepro.report publish plan=NAME,...                     add a plan's finished runs to results/published
+
+runs.root=DIR   where run directories lie (else $RMSREPRO_RUNS, else results/runs)
+--published DIR where committed records lie (else results/published)"""
+
+_RENDERERS = {"md": markdown.render, "tex": latex.render, "csv": csv_table.render}
+
+
+@dataclass
+class Options:
+    """What the command line says."""
+
+    publish: bool = False
+    check: bool = False
+    plans: list[str] = field(default_factory=list)
+    size: str | None = None
+    runs_root: str | None = None
+    out: Path = field(default_factory=lambda: results_dir() / "tables")
+    published: Path = field(default_factory=published_dir)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `argv` and return the exit code."""
+    if any(flag in argv for flag in ("-h", "--help")):
+        print(USAGE)
+        return 0
+    try:
+        options = parse(argv)
+        if options.publish:
+            return _publish(options)
+        index = build_index(options.published, runs_root(options.runs_root))
+        tables = {name: build_tables(load_plan(name), index, options.size) for name in options.plans or plan_names()}
+        return _check(tables, index) if options.check else _write(tables, index, options)
+    except UserError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Read the command line; raises ConfigError that says what is allowed."""
+    options, rest = Options(), list(argv)
+    if rest[:1] == ["publish"]:
+        options.publish = True
+        rest.pop(0)
+    while rest:
+        argument = rest.pop(0)
+        if argument == "--check":
+            options.check = True
+            continue
+        key, equals, value = argument.partition("=")
+        if not equals and key in ("--out", "--published") and rest:
+            value = rest.pop(0)
+        elif not equals:
+            raise ConfigError(f"{argument}: not understood; --help shows what there is")
+        if key == "plan":
+            options.plans += value.split(",")
+        elif key == "size":
+            if value not in SIZES:
+                raise ConfigError(f"size={value}: allowed are {', '.join(SIZES)}")
+            options.size = value
+        elif key == "runs.root":
+            options.runs_root = value
+        elif key == "--out":
+            options.out = Path(value)
+        elif key == "--published":
+            options.published = Path(value)
+        else:
+            raise ConfigError(f"{argument}: not understood; --help shows what there is")
+    return options
+
+
+def _publish(options: Options) -> int:
+    if not options.plans:
+        raise ConfigError(f"publish: name the plan, as plan=NAME; known are {', '.join(plan_names())}")
+    for name in options.plans:
+        path, count = publish(name, runs_root(options.runs_root), options.published)
+        print(f"{path}: {count} runs")
+    return 0
+
+
+def _write(tables: dict[str, list[Table]], index: Index, options: Options) -> int:
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        for name, sized in tables.items():
+            for suffix, render in _RENDERERS.items():
+                write_bytes_atomic(options.out / f"{name}.{suffix}", render(sized).encode())
+        if not options.plans:
+            every = [table for sized in tables.values() for table in sized]
+            write_bytes_atomic(options.out / "overview.md", render_overview(every).encode())
+            claims = csv_table.render_claims(load_table(name) for name in table_names())
+            write_bytes_atomic(options.out / "claims.csv", claims.encode())
+            elsewhere = render_elsewhere([load_published(), load_unsourced()])
+            write_bytes_atomic(options.out / "elsewhere.md", elsewhere.encode())
+    except OSError as error:
+        raise ConfigError(f"--out={options.out}: cannot be written ({error.strerror}); name another folder") from error
+    if options.plans:
+        print("\n".join(markdown.render(sized) for sized in tables.values()))
+    _say(tables, index)
+    print(f"written to {options.out}", file=sys.stderr)
+    return 0
+
+
+def _check(tables: dict[str, list[Table]], index: Index) -> int:
+    _say(tables, index)
+    return 1 if index.contradictions else 0
+
+
+def _say(tables: dict[str, list[Table]], index: Index) -> None:
+    lines = tally(table for sized in tables.values() for table in sized)
+    counts = [f"{sum(line.outcomes[outcome] for line in lines)} {outcome}" for outcome in OUTCOMES]
+    unmeasured = sum(sum(line.unmeasured.values()) for line in lines if line.claims)
+    print(f"claims: {', '.join(counts)}, {unmeasured} without a number of ours", file=sys.stderr)
+    for note in index.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for contradiction in dict.fromkeys(index.contradictions):
+        print(f"contradiction: {contradiction}", file=sys.stderr)

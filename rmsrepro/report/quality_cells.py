@@ -1,0 +1,140 @@
+"""Cells of quality: the mean over seeds in the column's unit, its interval, and what it says about the claim."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from rmsrepro.errors import DataError
+from rmsrepro.report.cells import Cell
+from rmsrepro.report.layout import Layout, LayoutRow
+from rmsrepro.report.metrics import value_of
+from rmsrepro.report.records import RunRecord
+from rmsrepro.report.runs_index import Index
+from rmsrepro.report.statistics import difference, estimate
+from rmsrepro.report.verdict import Verdict, judge_fact, judge_failure, judge_quality
+
+_FAILED = ("failed", "diverged", "oom")
+
+
+def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: str) -> Cell:
+    """Fill one cell from the runs of its arm; reading trouble makes it `contradictory` and is kept in the index."""
+    cell = layout.cell(row, key, size)
+    if not row.planned:
+        return _measured_without_runs(layout, index, cell)
+    plan, column = layout.plan, layout.columns[key]
+    cell.command = run_command(layout, row.arm, size)
+    runs = index.arm_runs(plan, row.arm, size)
+    done = [run for run in runs if run.state == "done"]
+    paper_setting = _paper_setting(layout, runs, size)
+    _describe(cell, done or runs)
+    try:
+        values = _values(layout, key, done, paper_setting)
+        theirs_runs = index.arm_runs(plan, cell.reference, size) if cell.reference else []
+        theirs = _values(layout, key, [run for run in theirs_runs if run.state == "done"], paper_setting)
+    except DataError as error:
+        index.contradictions.append(f"{plan.name}, size {size}: {error}")
+        cell.state, cell.detail = "contradictory", str(error)
+        return cell
+    cell.seeds = tuple(sorted(values))
+    cell.metric = next((found[0] for run in done if (found := _value(run, layout, key, paper_setting))), "")
+    _set_state(cell, layout, runs, bool(values), size)
+    if values:
+        cell.ours, cell.ours_unit = estimate([values[seed] for seed in sorted(values)]), column.unit
+    _compare(cell, layout, values, theirs)
+    same_data = {run.data for run in done} == {run.data for run in theirs_runs if run.state == "done"}
+    cell.verdict = _verdict(cell, layout, runs, values, theirs if same_data else {}, paper_setting)
+    return cell
+
+
+def run_command(layout: Layout, arm: str, size: str) -> str:
+    """Return the command that makes one arm's runs again, all seeds of the plan."""
+    seeds = ",".join(map(str, layout.plan.seeds))
+    return shlex.join(["python", "-m", "rmsrepro", "-m", *layout.plan.overrides(arm, size), f"seed={seeds}"])
+
+
+def _measured_without_runs(layout: Layout, index: Index, cell: Cell) -> Cell:
+    cell.command = layout.command or ""
+    for record in index.measurements:
+        if (record.plan, record.arm, record.column) == (layout.plan.name, cell.arm, cell.column):
+            cell.state, cell.command = "measured", record.command
+            cell.ours, cell.ours_unit = estimate([record.value]), cell.unit
+            if cell.claim is not None:
+                cell.verdict = judge_fact(cell.claim, record.value)
+    if cell.claim is not None and cell.claim.origin is not None:
+        cell.detail = f"quoted from {cell.claim.origin}"
+    return cell
+
+
+def _values(layout: Layout, key: str, runs: Iterable[RunRecord], paper_setting: bool) -> dict[int, float]:
+    found = {run.seed: _value(run, layout, key, paper_setting) for run in runs}
+    return {seed: value[1] for seed, value in found.items() if value is not None}
+
+
+def _value(run: RunRecord, layout: Layout, key: str, paper_setting: bool) -> tuple[str, float] | None:
+    if run.result is None:
+        return None
+    try:
+        return value_of(run.result, layout.columns[key], paper_setting=paper_setting)
+    except DataError as error:
+        raise DataError(f"{run.arm}, seed {run.seed} ({run.where}): {error}") from error
+
+
+def _paper_setting(layout: Layout, runs: list[RunRecord], size: str) -> bool:
+    return size == "paper" and all(run.data == layout.plan.paper_data for run in runs)
+
+
+def _describe(cell: Cell, runs: list[RunRecord]) -> None:
+    cell.data = ", ".join(sorted({run.data for run in runs}))
+    cell.impl = ", ".join(sorted({run.impl for run in runs}))
+    cell.hardware = "; ".join(sorted({run.hardware for run in runs}))
+    cell.runs = tuple(run.where for run in runs)
+
+
+def _set_state(cell: Cell, layout: Layout, runs: list[RunRecord], measured: bool, size: str) -> None:
+    failed = [run for run in runs if run.state in _FAILED]
+    running = sum(run.state == "running" for run in runs)
+    stopped = sum(run.state in ("interrupted", "dead") for run in runs)
+    counts = {"failed": len(failed), "running": running, "interrupted": stopped}
+    cell.detail = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    untried = layout.plan.untried_at(size)
+    if measured:
+        cell.state = "measured"
+    elif running:
+        cell.state = "running"
+    elif failed:
+        cell.state = "failed"
+        cell.detail += f": {failed[-1].message}" if failed[-1].message else ""
+    elif any(run.state == "done" for run in runs):
+        cell.detail = "the runs do not report it"
+    elif untried is not None:
+        cell.state = untried.state  # pyrefly: ignore[bad-assignment]
+        cell.detail = untried.why
+
+
+def _compare(cell: Cell, layout: Layout, ours: dict[int, float], theirs: dict[int, float]) -> None:
+    reference = layout.claims.get((cell.reference or "", cell.column))
+    if cell.claim is not None and reference is not None and not (cell.claim.fails or reference.fails):
+        cell.paper_relative = cell.claim.value - reference.value
+    if ours and theirs:
+        found = difference(ours, theirs)
+        cell.relative, cell.relative_interval = found.mean, found.interval
+
+
+def _verdict(
+    cell: Cell,
+    layout: Layout,
+    runs: list[RunRecord],
+    ours: dict[int, float],
+    theirs: dict[int, float],
+    paper_setting: bool,
+) -> Verdict | None:
+    claim = cell.claim
+    if claim is None:
+        return None
+    if cell.size == "tiny":
+        return Verdict("not tested", "size", "a smoke run", len(ours))
+    if claim.fails:
+        return judge_failure(claim, ours, sum(run.state == "diverged" for run in runs))
+    reference = layout.claims.get((claim.reference or "", cell.column))
+    return judge_quality(claim, reference, ours, theirs, paper_setting=paper_setting)

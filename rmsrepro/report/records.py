@@ -1,0 +1,171 @@
+"""Committed records: JSON lines in results/published that tables are made from where no run directory is at hand.
+
+A line is one of three kinds, told apart by its key `kind`; results/published/README.md lists the keys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rmsrepro.errors import DataError
+from rmsrepro.runs.atomic import atomic_writer, read_jsonl, to_json
+from rmsrepro.runs.result import InvalidResultError, validate_result
+
+SCHEMA = 1
+RUN_STATES = ("done", "running", "failed", "diverged", "oom", "interrupted", "dead")
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One training run: where it belongs, how it ended and, if it ended well, its result."""
+
+    plan: str
+    arm: str
+    size: str
+    seed: int
+    state: str
+    data: str
+    impl: str
+    hardware: str
+    command: str
+    variant: str
+    """Names the configuration without its seed: runs of one variant are repetitions of one another."""
+    started: str
+    commit: str | None
+    result: dict[str, Any] | None
+    where: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class TimingRecord:
+    """One arm of one interleaved timing session: its blocks' mean time per step, in the order they were run."""
+
+    plan: str
+    arm: str
+    size: str
+    impl: str
+    hardware: str
+    session: str
+    """Names the process that timed all arms in turn; only arms of one session are compared."""
+    repeat: int
+    """0, or 1 for the second timing of the same arm that shows the noise floor."""
+    block_ms: tuple[float, ...]
+    command: str
+    where: str
+
+
+@dataclass(frozen=True)
+class MeasurementRecord:
+    """A number that no training run makes, such as whether an invariance holds."""
+
+    plan: str
+    arm: str
+    column: str
+    value: float
+    command: str
+    where: str
+
+
+Record = RunRecord | TimingRecord | MeasurementRecord
+
+
+def read_records(path: Path) -> tuple[list[Record], list[str]]:
+    """Read one file; returns the records and a line about each that cannot be used."""
+    try:
+        rows = read_jsonl(path)
+    except (DataError, OSError) as error:
+        return [], [str(error)]
+    records: list[Record] = []
+    complaints = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            records.append(_parse(row, f"{path.name}:{number}"))
+        except (KeyError, TypeError, ValueError) as error:
+            said = f"no key {error}" if isinstance(error, KeyError) else str(error)
+            complaints.append(f"{path.name}:{number}: {said}")
+    return records, complaints
+
+
+def write_runs(path: Path, records: Iterable[RunRecord]) -> None:
+    """Write run records, sorted, in one step; raises OSError."""
+    ordered = sorted(records, key=lambda r: (r.plan, r.size, r.arm, r.seed))
+    with atomic_writer(path) as file:
+        for record in ordered:
+            file.write((to_json(run_row(record)) + "\n").encode())
+
+
+def run_row(record: RunRecord) -> dict[str, Any]:
+    """Return the line of one run: the keys of result.json, and beside them where the run belongs."""
+    own = {
+        "kind": "run",
+        "schema": SCHEMA,
+        "plan": record.plan,
+        "arm": record.arm,
+        "size": record.size,
+        "seed": record.seed,
+        "state": record.state,
+        "data": record.data,
+        "impl": record.impl,
+        "hardware": record.hardware,
+        "command": record.command,
+        "variant": record.variant,
+        "started": record.started,
+        "commit": record.commit,
+    }
+    return {**own, "message": record.message} if record.result is None else {**own, **record.result}
+
+
+def _parse(row: dict[str, Any], where: str) -> Record:
+    if row["schema"] != SCHEMA:
+        raise ValueError(f"schema {row['schema']!r}, this version reads {SCHEMA}")
+    kind = row["kind"]
+    if kind == "run":
+        return _run(row, where)
+    if kind == "timing":
+        return _timing(row, where)
+    if kind == "measurement":
+        texts = {key: _text(row, key) for key in ("plan", "arm", "column", "command")}
+        return MeasurementRecord(**texts, value=float(row["value"]), where=where)
+    raise ValueError(f"kind {kind!r}; known are run, timing, measurement")
+
+
+def _run(row: dict[str, Any], where: str) -> RunRecord:
+    if row["state"] not in RUN_STATES:
+        raise ValueError(f"state {row['state']!r}; known are {', '.join(RUN_STATES)}")
+    result = None
+    if row["state"] == "done":
+        result = row
+        try:
+            validate_result(row)
+        except InvalidResultError as error:
+            raise ValueError(str(error)) from error
+    keys = ("plan", "arm", "size", "state", "data", "impl", "hardware", "command", "variant", "started")
+    return RunRecord(
+        **{key: _text(row, key) for key in keys},
+        seed=int(row["seed"]),
+        commit=row["commit"],
+        result=result,
+        where=where,
+        message=str(row.get("message", "")),
+    )
+
+
+def _timing(row: dict[str, Any], where: str) -> TimingRecord:
+    block_ms = tuple(float(value) for value in row["block_ms"])
+    if not all(math.isfinite(value) and value > 0 for value in block_ms):
+        raise ValueError("block_ms holds a time that is not positive")
+    keys = ("plan", "arm", "size", "impl", "hardware", "session", "command")
+    texts = {key: _text(row, key) for key in keys}
+    return TimingRecord(**texts, repeat=int(row.get("repeat", 0)), block_ms=block_ms, where=where)
+
+
+def _text(row: dict[str, Any], key: str) -> str:
+    value = row[key]
+    if not isinstance(value, str):
+        raise ValueError(f"{key} {value!r}; expected text")
+    return value

@@ -1,0 +1,126 @@
+"""Run directories as records: which plan's arm each belongs to, and what a record says of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from rmsrepro.compose import compose_config
+from rmsrepro.config import UNHASHED
+from rmsrepro.errors import ConfigError, DataError
+from rmsrepro.report.records import RunRecord
+from rmsrepro.runs.atomic import read_json
+from rmsrepro.runs.result import InvalidResultError, validate_result
+from rmsrepro.runs.rundir import RunDir, find_runs
+from rmsrepro.sweep.plan import Plan, load_plan, plan_names
+
+#: Overrides that say where things lie or what is logged; a published command leaves them out.
+_LOCAL = re.compile(r"(runs|track)[./=]|track=|data\.root=|tag=|device=")
+
+
+def variant(values: dict[str, Any]) -> str:
+    """Name a resolved configuration without its seed and without paths, logging and device: 12 hexadecimal digits."""
+    kept = {key: value for key, value in values.items() if key not in (*UNHASHED, "seed", "device")}
+    kept["data"] = {key: value for key, value in kept["data"].items() if key != "root"}
+    text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def read_run_dirs(runs_root: Path) -> tuple[list[RunRecord], list[str]]:
+    """Read every run below a root that belongs to a plan; returns the records and a line about each unusable one."""
+    records, complaints = [], []
+    for rundir in find_runs(runs_root):
+        try:
+            record = _read(rundir)
+        except (DataError, InvalidResultError, OSError, KeyError, TypeError, ValueError) as error:
+            complaints.append(f"{rundir.path}: {' '.join(str(error).split())}")
+            continue
+        if record is not None:
+            records.append(record)
+    return records, complaints
+
+
+def _read(rundir: RunDir) -> RunRecord | None:
+    state = rundir.effective_state()
+    if not rundir.config_yaml.is_file():
+        return None  # it ended before its data were read
+    values: Any = OmegaConf.to_container(OmegaConf.load(rundir.config_yaml))
+    found = _arm_of(values)
+    if found is None:
+        return None
+    plan, arm = found
+    result = None
+    if state == "done":
+        result = read_json(rundir.result_json)
+        validate_result(result)
+    manifest = read_json(rundir.manifest_json)
+    status = rundir.status()
+    return RunRecord(
+        plan=plan,
+        arm=arm,
+        size=values["size"],
+        seed=values["seed"],
+        state=state or "failed",
+        data=values["data"]["name"],
+        impl=result["impl"] if result else values["impl"],
+        hardware=hardware_name(manifest["hardware"], result["device"] if result else None),
+        command=published_command(manifest["command"]),
+        variant=variant(values),
+        started=manifest["started"],
+        commit=result["commit"] if result else manifest["git"].get("commit"),
+        result=result,
+        where=str(rundir.path),
+        message=str(status.fields.get("message", "")) if status else "",
+    )
+
+
+def hardware_name(hardware: dict[str, Any], device: str | None) -> str:
+    """Name what a run was computed on, without the machine's own name: the GPU, or the processor and its cores."""
+    if device is not None and device in (hardware.get("gpus") or []):
+        return device
+    cores = hardware.get("usable_cores") or hardware.get("logical_cores")
+    return f"{device or hardware.get('cpu') or 'CPU'}, {cores} cores"
+
+
+def published_command(command: str) -> str:
+    """Drop paths, logging and device from a run's command, which are nobody else's business."""
+    return shlex.join(part for part in shlex.split(command) if not _LOCAL.match(part))
+
+
+def _arm_of(values: dict[str, Any]) -> tuple[str, str] | None:
+    """Return the plan and arm that a resolved configuration is a run of."""
+    name = variant(values)
+    norm, size = f"norm={values['norm']['name']}", values["size"]
+    for plan in _plans_of(values["task"]["name"]):
+        for arm in plan.arms:
+            # Composing takes a fifth of a second, so only arms with the run's norm are.
+            if norm in plan.overrides(arm, size) and _arm_variant(plan.name, arm, size) == name:
+                return plan.name, arm
+    return None
+
+
+@cache
+def _arm_variant(plan: str, arm: str, size: str) -> str | None:
+    try:
+        return variant(asdict(compose_config(load_plan(plan).overrides(arm, size))))
+    except Exception as error:
+        from rmsrepro.cli_errors import is_usage_error
+
+        if isinstance(error, ConfigError) or is_usage_error(error):
+            return None  # the task does not know a setting that the plan needs, so no run can be this arm's
+        raise
+
+
+@cache
+def _plans_of(task: str) -> tuple[Plan, ...]:
+    plans: Iterable[Plan] = (load_plan(name) for name in plan_names())
+    return tuple(plan for plan in plans if plan.task == task and plan.runs_of is None)

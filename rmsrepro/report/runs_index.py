@@ -1,0 +1,106 @@
+"""All records at hand, each run once, by plan, arm and size; and where records contradict one another."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rmsrepro.report.records import MeasurementRecord, RunRecord, TimingRecord, read_records
+from rmsrepro.report.run_dirs import read_run_dirs
+from rmsrepro.sweep.plan import Plan
+
+
+@dataclass
+class Index:
+    """Records by what they fill. A seed of an arm counts once, whoever recorded it."""
+
+    runs: list[RunRecord] = field(default_factory=list)
+    timings: list[TimingRecord] = field(default_factory=list)
+    measurements: list[MeasurementRecord] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)
+    """Records that cannot both be true, and committed lines that cannot be read."""
+    notes: list[str] = field(default_factory=list)
+    """Runs that were left out, and why."""
+
+    def arm_runs(self, plan: Plan, arm: str, size: str) -> list[RunRecord]:
+        """Return one arm's runs of one configuration, by seed."""
+        return [run for run in self.runs if (run.plan, run.arm, run.size) == (plan.runs_plan, arm, size)]
+
+    def plan_timings(self, plan: Plan, size: str) -> list[TimingRecord]:
+        """Return the timed arms of one plan."""
+        return [timing for timing in self.timings if (timing.plan, timing.size) == (plan.runs_plan, size)]
+
+    def notes_of(self, plan: Plan) -> list[str]:
+        """Return what was left out of one plan's runs."""
+        return [note for note in self.notes if note.startswith(f"{plan.runs_plan}/")]
+
+    def sizes(self, plan: Plan) -> set[str]:
+        """Return the sizes at which there is anything of this plan."""
+        records = (*self.runs, *self.timings)
+        return {record.size for record in records if record.plan == plan.runs_plan}
+
+
+def build_index(published: Path, runs_root: Path | None) -> Index:
+    """Read the committed records and the run directories below `runs_root`; works with none of either."""
+    index = Index()
+    runs: list[RunRecord] = []
+    for path in sorted(published.glob("*.jsonl")):
+        records, complaints = read_records(path)
+        index.contradictions += complaints
+        for record in records:
+            if isinstance(record, RunRecord):
+                runs.append(record)
+            elif isinstance(record, TimingRecord):
+                index.timings.append(record)
+            else:
+                index.measurements.append(record)
+    if runs_root is not None and runs_root.is_dir():
+        local, complaints = read_run_dirs(runs_root)
+        runs += local
+        index.notes += complaints
+    _add_runs(index, runs)
+    return index
+
+
+def _add_runs(index: Index, runs: Iterable[RunRecord]) -> None:
+    by_arm: dict[tuple[str, str, str], list[RunRecord]] = defaultdict(list)
+    for run in runs:
+        by_arm[run.plan, run.arm, run.size].append(run)
+    for (plan, arm, size), group in by_arm.items():
+        by_variant: dict[str, dict[int, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
+        for run in group:
+            by_variant[run.variant][run.seed].append(run)
+        sets = [[_one(index, copies) for copies in by_seed.values()] for by_seed in by_variant.values()]
+        chosen = max(sets, key=lambda chosen: (_done(chosen), max(run.started for run in chosen)))
+        index.runs += sorted(chosen, key=lambda run: run.seed)
+        for other in sets:
+            if other is not chosen and _done(other):
+                index.notes.append(
+                    f"{plan}/{arm}, size {size}: {_done(other)} runs of another configuration ({other[0].variant}) are"
+                    f" left out; {_done(chosen)} of {chosen[0].variant} are shown"
+                )
+
+
+def _done(runs: list[RunRecord]) -> int:
+    return sum(run.state == "done" for run in runs)
+
+
+def _one(index: Index, copies: list[RunRecord]) -> RunRecord:
+    """Choose among the records of one configuration and seed: a finished one, the newest."""
+    ordered = sorted(copies, key=lambda run: (run.state == "done", run.started))
+    best = ordered[-1]
+    for other in ordered[:-1]:
+        same_source = (other.commit, other.hardware, other.state) == (best.commit, best.hardware, best.state)
+        if same_source and best.result and other.result and _metrics(best) != _metrics(other):
+            index.contradictions.append(
+                f"{best.plan}/{best.arm}, size {best.size}, seed {best.seed}: {other.where} and {best.where} give"
+                " different metrics for the same run; publish the plan's runs again, or remove one"
+            )
+    return best
+
+
+def _metrics(run: RunRecord) -> dict[str, str]:
+    # As text, because NaN is a value here and equal to itself.
+    return {} if run.result is None else {name: str(value) for name, value in run.result["metrics"].items()}

@@ -1,0 +1,60 @@
+"""Cells of time: one per impl and machine, from interleaved sessions; only ratios are compared with the paper."""
+
+from __future__ import annotations
+
+from rmsrepro.report.cells import Cell
+from rmsrepro.report.layout import Layout, LayoutRow
+from rmsrepro.report.records import TimingRecord
+from rmsrepro.report.runs_index import Index
+from rmsrepro.report.statistics import estimate, log_ratio
+from rmsrepro.report.verdict import Verdict, judge_time, refuse_session
+
+
+def time_cells(layout: Layout, index: Index, row: LayoutRow, key: str, size: str) -> list[Cell]:
+    """Return one cell per impl and machine that was timed, or a single one that says it was not measured."""
+    timings = index.plan_timings(layout.plan, size)
+    sessions = {(timing.impl, timing.hardware): timing.session for timing in timings}  # the last one recorded
+    cells = []
+    for impl, hardware in sorted(sessions, key=lambda key: (key[0] != "composed", key)):
+        arms = {
+            (timing.arm, timing.repeat): timing
+            for timing in timings
+            if (timing.impl, timing.hardware, timing.session) == (impl, hardware, sessions[impl, hardware])
+        }
+        if (row.arm, 0) in arms:
+            cells.append(_timed(layout, row, key, size, arms))
+    if not cells:
+        cell = layout.cell(row, key, size)
+        cell.command = f"python -m rmsrepro.bench steps --plan {layout.plan.runs_plan} --size {size}"
+        _paper_ratio(cell, layout)
+        return [cell]
+    return cells
+
+
+def _timed(layout: Layout, row: LayoutRow, key: str, size: str, arms: dict[tuple[str, int], TimingRecord]) -> Cell:
+    cell, timing = layout.cell(row, key, size), arms[row.arm, 0]
+    cell.state, cell.is_ratio, cell.ours_unit = "measured", True, "ms/step"
+    cell.impl, cell.hardware, cell.command = timing.impl, timing.hardware, timing.command
+    cell.ours, cell.runs, cell.metric = estimate(timing.block_ms), (timing.where,), "block_ms"
+    _paper_ratio(cell, layout)
+    reference = arms.get((cell.reference or "", 0))
+    if reference is None or len(reference.block_ms) != len(timing.block_ms):
+        if cell.claim is not None:
+            cell.verdict = Verdict("not tested", "session", "its reference was not timed beside it", 0)
+        return cell
+    found = log_ratio(timing.block_ms, reference.block_ms)
+    cell.relative, cell.relative_interval = found.ratio, found.interval
+    claim, claimed = cell.claim, layout.claims.get((cell.reference or "", key))
+    if claim is None or claimed is None:
+        return cell
+    again = arms.get((reference.arm, 1))
+    refusal = refuse_session(reference.block_ms, again.block_ms if again else None)
+    cell.verdict = refusal or judge_time(claim, claimed, timing.block_ms, reference.block_ms)
+    return cell
+
+
+def _paper_ratio(cell: Cell, layout: Layout) -> None:
+    cell.is_ratio = True
+    reference = layout.claims.get((cell.reference or "", cell.column))
+    if cell.claim is not None and reference is not None:
+        cell.paper_relative = cell.claim.value / reference.value

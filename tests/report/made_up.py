@@ -1,0 +1,59 @@
+"""Made-up results and records, whole enough to pass the checks that real ones pass."""
+
+from rmsrepro.runs.result import build_result, build_timing
+
+
+def result(**changes):
+    """Return a whole result of a CIFAR-10 run; `error` sets its test error as a fraction."""
+    error = changes.pop("error", 0.0883)
+    fields = {
+        "task": "cifar10",
+        "norm": "rmsnorm",
+        "impl": "torch",
+        "size": "paper",
+        "seed": 1,
+        "data": "cifar10",
+        "metrics": {"test/error": error, "test/accuracy": 1.0 - error},
+        "primary": "test/error",
+        "direction": "min",
+        "timing": build_timing(step_seconds=[0.01] * 3, items=300, steps=4, train_s=0.5, peak_memory_bytes=1 << 20),
+        "params": 1000,
+        "device": "TITAN",
+        "config_hash": "0123abcd",
+        "commit": "c0ffee",
+    }
+    return build_result(**(fields | changes))
+
+
+def run_line(arm="rmsnorm", plan="table10", state="done", **changes):
+    """Return a committed record of one run as a mapping."""
+    content = result(norm=arm, **changes)
+    own = {
+        "kind": "run",
+        "plan": plan,
+        "arm": arm,
+        "state": state,
+        "hardware": "TITAN",
+        "command": f"python -m rmsrepro task=cifar10 norm={arm}",
+        "variant": f"v-{arm}",
+        "started": "2026-01-01T00:00:00+00:00",
+    }
+    return {**content, **own}
+
+
+def timing_line(arm, block_ms, **changes):
+    """Return a committed record of one timed arm as a mapping."""
+    fields = {
+        "kind": "timing",
+        "schema": 1,
+        "plan": "table10",
+        "arm": arm,
+        "size": "paper",
+        "impl": "composed",
+        "hardware": "TITAN",
+        "session": "a",
+        "repeat": 0,
+        "block_ms": list(block_ms),
+        "command": "python -m rmsrepro.bench steps --plan table10",
+    }
+    return fields | changes

@@ -1,0 +1,87 @@
+import pytest
+import yaml
+
+from rmsrepro import conf
+from rmsrepro.compose import compose_config
+from rmsrepro.conf import option_names
+from rmsrepro.config import SIZES
+from rmsrepro.errors import ConfigError
+from rmsrepro.report.layout import layout_of
+from rmsrepro.sweep.plan import expand, load_plan, plan_names
+
+PLANS = plan_names()
+
+
+def test_every_table_and_figure_and_both_extensions_have_a_plan():
+    names = [*(f"table{n}" for n in range(1, 11)), *(f"figure{n}" for n in range(1, 8)), "lstm_lm", "mnist"]
+    assert sorted(names) == sorted(PLANS)
+
+
+def test_a_plan_expands_to_arms_times_seeds_seed_by_seed():
+    runs = expand(load_plan("table10"), "small", [4, 7])
+    assert len(runs) == 12
+    assert runs[0] == ["task=cifar10", "size=small", "norm=none", "seed=4"]
+    assert runs[5] == ["task=cifar10", "size=small", "norm=prmsnorm", "norm.p=0.125", "seed=4"]
+    assert all(run[-1] == "seed=7" for run in runs[6:])
+
+
+def test_an_arm_overrides_its_size_and_no_key_is_given_twice():
+    for name in PLANS:
+        for size in SIZES:
+            for run in expand(load_plan(name), size):
+                keys = [override.partition("=")[0] for override in run]
+                assert len(keys) == len(set(keys)), (name, run)
+
+
+def test_the_same_runs_shown_twice_are_the_same_overrides():
+    assert expand(load_plan("table8")) == expand(load_plan("table7"))
+    assert [run for run in expand(load_plan("table2")) if "norm=none" in run or "norm=layernorm" in run] == expand(
+        load_plan("figure1")
+    )
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_rows_of_the_paper_have_an_arm_or_are_quoted(name):
+    layout = layout_of(load_plan(name))
+    # Table 1 is measured by tests; figure 3 reports the extremes over its arms.
+    if name not in ("table1", "figure3"):
+        assert all(row.planned or row.origin for row in layout.rows)
+    assert {row.arm for row in layout.rows if row.planned} == set(load_plan(name).arms)
+
+
+@pytest.mark.parametrize("name", [name for name in PLANS if load_plan(name).task in option_names("task")])
+def test_plans_of_the_tasks_that_are_there_compose_to_a_run_an_arm(name):
+    plan = load_plan(name)
+    if plan.runs_of:
+        return
+    hashes = [compose_config(run).hash() for run in expand(plan, "small", [1])]
+    assert len(set(hashes)) == len(plan.arms)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"task": "mnist"}, "title: not given"),
+        ({"title": "t", "arm": {}}, "arm: no such setting"),
+        ({"title": "t", "sizes": {"huge": []}}, "size=huge: allowed are tiny, small, paper"),
+        ({"title": "t", "untried": {"paper": {"state": "lazy", "why": ""}}}, "allowed are too costly"),
+        ({"title": "t", "runs_of": "base", "only": ["layrnorm"]}, "no arm layrnorm; it has layernorm"),
+        ({"title": "t", "runs_of": "base", "common": ["norm.p=1"]}, "leave out arms, common and sizes"),
+    ],
+)
+def test_a_plan_with_a_fault_is_refused_in_one_line(tmp_path, monkeypatch, content, words):
+    folder = tmp_path / "plan"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text(yaml.safe_dump(content))
+    (folder / "base.yaml").write_text(yaml.safe_dump({"title": "b", "arms": {"layernorm": ["norm=layernorm"]}}))
+    monkeypatch.setattr(conf, "conf_dir", lambda: tmp_path)
+    with pytest.raises(ConfigError) as refusal:
+        load_plan("mine")
+    assert words in str(refusal.value)
+
+
+def test_an_unknown_plan_and_a_seed_given_twice_are_refused():
+    with pytest.raises(ConfigError, match="known plans are table1"):
+        load_plan("table11")
+    with pytest.raises(ConfigError, match="each seed counts once"):
+        expand(load_plan("table10"), "small", [1, 1])

@@ -1,0 +1,156 @@
+import json
+import shlex
+from dataclasses import asdict
+
+import pytest
+from made_up import result, run_line, timing_line
+from omegaconf import OmegaConf
+
+from rmsrepro.compose import compose_config
+from rmsrepro.errors import DataError
+from rmsrepro.report.publish import publish
+from rmsrepro.report.records import read_records
+from rmsrepro.report.run_dirs import published_command, read_run_dirs
+from rmsrepro.report.runs_index import build_index
+from rmsrepro.report.tables import build_tables
+from rmsrepro.runs.atomic import write_json_atomic
+from rmsrepro.runs.rundir import RunDir
+from rmsrepro.sweep.plan import load_plan
+
+LOCAL = ("runs.root=/home/me/runs", "track=none")
+
+
+def make_run(root, *overrides, state="done", error=0.9, **changes):
+    """Lay out a run directory as the harness leaves it, with the configuration that these overrides compose to."""
+    config = compose_config(["task=cifar10", "size=tiny", *overrides])
+    rundir = RunDir.locate(root, "cifar10", config.norm.name, config.hash())
+    rundir.create()
+    rundir.config_yaml.write_text(OmegaConf.to_yaml(asdict(config)))
+    manifest = {
+        "started": "2026-01-02T00:00:00+00:00",
+        "command": shlex.join(["python", "-m", "rmsrepro", "task=cifar10", "size=tiny", *overrides, *LOCAL]),
+        "host": "my-laptop",
+        "directory": "/home/me",
+        "git": {"commit": "c0ffee"},
+        "hardware": {"cpu": "TITAN CPU", "usable_cores": 2, "gpus": []},
+    }
+    write_json_atomic(rundir.manifest_json, manifest)
+    fields = {"norm": config.norm.name, "size": "tiny", "seed": config.seed, "device": "TITAN CPU"}
+    if state == "done":
+        write_json_atomic(rundir.result_json, result(error=error, **fields, **changes))
+    rundir.write_status(state, message="" if state == "done" else "loss is nan")
+    return rundir
+
+
+def test_a_run_belongs_to_the_arm_whose_configuration_it_has(tmp_path):
+    make_run(tmp_path, "norm=rmsnorm", "seed=2")
+    make_run(tmp_path, "norm=rmsnorm", "train.lr=0.5")
+    records, complaints = read_run_dirs(tmp_path)
+    assert complaints == []
+    assert [(run.plan, run.arm, run.seed, run.hardware) for run in records] == [
+        ("table10", "rmsnorm", 2, "TITAN CPU, 2 cores")
+    ]
+
+
+def test_published_runs_hold_the_result_the_plan_and_the_command_but_no_names_of_machines_or_paths(tmp_path):
+    make_run(tmp_path / "runs", "norm=rmsnorm", "seed=1", error=0.8)
+    make_run(tmp_path / "runs", "norm=none", "seed=1", state="diverged")
+    make_run(tmp_path / "runs", "norm=layernorm", "seed=1", state="failed")
+    path, count = publish("table10", tmp_path / "runs", tmp_path / "published")
+    text = path.read_text()
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert count == len(rows) == 2
+    assert {row["arm"]: row["state"] for row in rows} == {"baseline": "diverged", "rmsnorm": "done"}
+    done = rows[1]
+    assert done["metrics"]["test/error"] == 0.8
+    assert done["command"] == "python -m rmsrepro task=cifar10 size=tiny norm=rmsnorm seed=1"
+    assert (done["plan"], done["hardware"]) == ("table10", "TITAN CPU, 2 cores")
+    assert "my-laptop" not in text
+    assert "/home" not in text
+
+
+def test_publishing_again_adds_new_seeds_and_replaces_the_same_ones(tmp_path):
+    make_run(tmp_path / "one", "norm=rmsnorm", "seed=1", error=0.8)
+    publish("table10", tmp_path / "one", tmp_path)
+    make_run(tmp_path / "two", "norm=rmsnorm", "seed=1", error=0.7)
+    make_run(tmp_path / "two", "norm=rmsnorm", "seed=2", error=0.6)
+    path, count = publish("table9", tmp_path / "two", tmp_path)
+    records, _ = read_records(path)
+    assert count == 2
+    assert path.name == "runs-table10.jsonl"
+    assert [record.result["metrics"]["test/error"] for record in records] == [0.7, 0.6]
+
+
+def test_nothing_to_publish_is_said_in_one_line(tmp_path):
+    with pytest.raises(DataError, match="no finished run of plan table10"):
+        publish("table10", tmp_path, tmp_path)
+
+
+def test_paths_logging_and_device_stay_out_of_a_published_command():
+    local = "data.root=/data track.mode=offline track=none device=cpu tag=x"
+    assert published_command(f"python -m rmsrepro norm=rmsnorm {local}") == "python -m rmsrepro norm=rmsnorm"
+
+
+def test_a_run_that_is_published_and_still_at_hand_counts_once(tmp_path):
+    for seed in (1, 2, 3):
+        make_run(tmp_path / "runs", "norm=rmsnorm", f"seed={seed}", error=0.8 + seed / 100)
+    publish("table10", tmp_path / "runs", tmp_path)
+    index = build_index(tmp_path, tmp_path / "runs")
+    assert [run.seed for run in index.runs] == [1, 2, 3]
+    assert index.contradictions == []
+
+
+def test_two_results_of_the_same_run_are_a_contradiction(published):
+    folder = published(run_line(seed=1, error=0.08), run_line(seed=1, error=0.09))
+    index = build_index(folder, None)
+    assert len(index.runs) == 1
+    assert len(index.contradictions) == 1
+    assert "runs.jsonl:1 and runs.jsonl:2" in index.contradictions[0]
+
+
+def test_the_same_run_at_another_commit_is_no_contradiction_and_the_newest_counts(published):
+    old, new = run_line(seed=1, error=0.08), run_line(seed=1, error=0.09, commit="decade")
+    new["started"] = "2026-02-01T00:00:00+00:00"
+    index = build_index(published(new, old), None)
+    assert index.contradictions == []
+    assert [run.commit for run in index.runs] == ["decade"]
+
+
+def test_runs_of_two_configurations_never_share_a_mean(published):
+    others = [run_line(seed=seed, error=0.5) | {"variant": "other"} for seed in (4, 5)]
+    index = build_index(published(*(run_line(seed=seed) for seed in (1, 2, 3)), *others), None)
+    assert [run.seed for run in index.runs] == [1, 2, 3]
+    assert "another configuration (other)" in index.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"schema": 2}, "schema 2"),
+        ({"kind": "hunch"}, "kind 'hunch'"),
+        ({"state": "won"}, "state 'won'"),
+        ({"direction": "up"}, "result.direction"),
+        ({"plan": None}, "plan None"),
+    ],
+)
+def test_a_committed_line_that_cannot_be_used_is_named_and_the_others_are_read(published, change, words):
+    folder = published(run_line(seed=1) | change, run_line(seed=2))
+    index = build_index(folder, None)
+    assert [run.seed for run in index.runs] == [2]
+    assert index.contradictions[0].startswith("runs.jsonl:1: ")
+    assert words in index.contradictions[0]
+
+
+def test_a_time_that_is_not_positive_is_refused(published):
+    index = build_index(published(timing_line("rmsnorm", [1.0, 0.0])), None)
+    assert index.timings == []
+    assert "not positive" in index.contradictions[0]
+
+
+def test_a_broken_run_directory_is_a_note_and_stops_nothing(tmp_path):
+    make_run(tmp_path, "norm=rmsnorm", "seed=1").manifest_json.write_text("{")
+    make_run(tmp_path, "norm=rmsnorm", "seed=2")
+    index = build_index(tmp_path / "nothing", tmp_path)
+    assert [run.seed for run in index.runs] == [2]
+    assert "manifest.json" in index.notes[0]
+    assert build_tables(load_plan("table10"), index)[0].size == "tiny"

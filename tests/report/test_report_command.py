@@ -1,0 +1,100 @@
+import csv
+import subprocess
+import sys
+
+import pytest
+from made_up import run_line
+
+from rmsrepro.report.cli import main
+
+
+@pytest.fixture
+def report(tmp_path, capsys):
+    """Return a function that runs the command on made-up places and returns exit code, stdout and stderr."""
+
+    def run(*arguments, published=None):
+        places = ["--out", str(tmp_path / "out"), "--published", str(published or tmp_path / "none")]
+        code = main([*arguments, *places, f"runs.root={tmp_path / 'runs'}"])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_with_nothing_measured_every_table_is_written_in_three_formats_with_an_overview(report, tmp_path):
+    code, out, err = report()
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert code == 0
+    assert out == ""
+    assert {"table1.md", "table10.tex", "figure7.csv", "mnist.md", "overview.md", "elsewhere.md"} <= written
+    assert len(written) == 19 * 3 + 3
+    assert "191 without a number of ours" in err
+
+
+def test_numbers_of_others_stand_apart_under_their_labels(report, tmp_path):
+    report()
+    elsewhere = (tmp_path / "out" / "elsewhere.md").read_text()
+    assert elsewhere.index("Published elsewhere") < elsewhere.index("Claimed elsewhere without a source")
+    assert "24.37" in elsewhere.partition("Claimed elsewhere without a source")[2]
+    tables = [path.read_text() for path in (tmp_path / "out").iterdir() if path.name != "elsewhere.md"]
+    assert not any("24.37" in text for text in tables)
+
+
+def test_every_claim_is_listed_with_its_unit_direction_and_source(report, tmp_path):
+    report()
+    rows = list(csv.DictReader((tmp_path / "out" / "claims.csv").open()))
+    assert len(rows) == len({row["id"] for row in rows}) == 233
+    found = next(row for row in rows if row["id"] == "table10/rmsnorm/test_error")
+    wanted = {"value": "8.83", "unit": "%", "direction": "min", "source": "Table 10, page 9", "reference": "layernorm"}
+    assert {key: found[key] for key in wanted} == wanted
+
+
+def test_a_named_plan_is_printed(report):
+    code, out, _ = report("plan=table10", "size=small")
+    assert code == 0
+    assert out.startswith("# table10: ConvPool-CNN-C on CIFAR-10")
+    assert "norm=rmsnorm seed=1,2,3" in out
+
+
+def test_check_fails_on_contradictions_only(report, published):
+    assert report("--check")[0] == 0
+    few = published(run_line(seed=1), run_line(state="failed", seed=2))
+    assert report("--check", published=few)[0] == 0
+    missed = published(*(run_line(seed=seed, error=0.3 + seed / 1000) for seed in (1, 2, 3)))
+    code, _, err = report("--check", published=missed)
+    assert (code, "1 not reproduced" in err) == (0, True)
+    torn = published(run_line(seed=1, error=0.08), run_line(seed=1, error=0.09))
+    code, _, err = report("--check", published=torn)
+    assert code == 1
+    assert "contradiction: table10/rmsnorm" in err
+
+
+def test_tables_are_written_in_spite_of_contradictions(report, published):
+    code, out, err = report("plan=table10", published=published(run_line(seed=1, error=8.9)))
+    assert code == 0
+    assert "contradictory" in out
+    assert "contradiction:" in err
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("plan=table11", "known plans are table1"),
+        ("size=huge", "allowed are tiny, small, paper"),
+        ("--chekc", "--help shows"),
+        ("publish", "name the plan"),
+    ],
+)
+def test_a_wrong_argument_is_one_line_and_exit_2(report, argument, words):
+    code, _, err = report(argument)
+    assert code == 2
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_the_report_needs_no_torch(tmp_path):
+    program = (
+        "import sys; from rmsrepro.report.cli import main; "
+        f"code = main(['plan=table10', '--out', {str(tmp_path)!r}, 'runs.root={tmp_path}']); "
+        "sys.exit(code or int('torch' in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0

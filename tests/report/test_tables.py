@@ -1,0 +1,201 @@
+import pytest
+from made_up import run_line, timing_line
+
+from rmsrepro.report import csv_table, markdown
+from rmsrepro.report.overview import tally
+from rmsrepro.report.runs_index import Index, build_index
+from rmsrepro.report.tables import build_tables
+from rmsrepro.report.text import ours
+from rmsrepro.sweep.plan import load_plan
+
+
+def table10(folder, size=None):
+    return build_tables(load_plan("table10"), build_index(folder, None), size)
+
+
+def cell(tables, arm, column="test_error", impl=None):
+    (found,) = [
+        cell for cell in tables[0].cells if (cell.arm, cell.column) == (arm, column) and impl in (None, cell.impl)
+    ]
+    return found
+
+
+def seeds(arm, *errors, **changes):
+    return [run_line(arm, seed=seed, error=error, **changes) for seed, error in enumerate(errors, start=1)]
+
+
+def test_with_no_runs_every_cell_says_not_measured_and_how_to_measure_it():
+    tables = build_tables(load_plan("table10"), Index())
+    assert [table.size for table in tables] == ["paper"]
+    found = cell(tables, "rmsnorm")
+    assert (found.state, found.ours, found.claim.printed) == ("not measured", None, "8.83")
+    assert found.command == "python -m rmsrepro -m task=cifar10 size=paper norm=rmsnorm seed=1,2,3"
+    assert cell(tables, "rmsnorm", "time").command.startswith("python -m rmsrepro.bench steps")
+
+
+def test_what_is_too_costly_or_has_no_data_says_so():
+    costly = build_tables(load_plan("table2"), Index())[0].cells[0]
+    assert costly.state == "too costly"
+    assert "1.5 million steps" in costly.detail
+    assert build_tables(load_plan("figure5"), Index())[0].cells[0].state == "data unavailable"
+
+
+def test_three_seeds_in_the_papers_setting_give_a_verdict_with_its_rule_and_n(published):
+    found = cell(table10(published(*seeds("rmsnorm", 0.0870, 0.0890, 0.0880))), "rmsnorm")
+    assert found.ours.mean == pytest.approx(8.80)
+    assert (found.verdict.outcome, found.verdict.rule, found.verdict.n) == ("reproduced", "prediction interval", 3)
+    assert (found.seeds, found.hardware, found.impl) == ((1, 2, 3), "TITAN", "torch")
+
+
+def test_one_seed_has_no_spread_no_interval_and_no_verdict(published):
+    lines = [*seeds("rmsnorm", 0.0870), run_line(state="failed", seed=2), run_line(state="failed", seed=3)]
+    tables = table10(published(*lines))
+    found = cell(tables, "rmsnorm")
+    assert ours(found) == "8.70 ± n/a [n/a]"
+    assert found.verdict.outcome == "not tested"
+    assert found.detail == "2 failed"
+    assert "nan" not in markdown.render(tables).lower().replace("nanograms", "")
+    assert "± 0.0 " not in ours(found)
+
+
+@pytest.mark.parametrize(("state", "shown"), [("running", "running"), ("failed", "failed"), ("diverged", "failed")])
+def test_runs_without_a_result_show_how_they_stand(published, state, shown):
+    assert cell(table10(published(run_line(state=state, seed=1))), "rmsnorm").state == shown
+
+
+def test_runs_at_a_smaller_size_get_at_best_direction_only_and_smoke_runs_nothing(published):
+    lines = [*seeds("rmsnorm", 0.30, 0.31, 0.305, size="small"), *seeds("layernorm", 0.33, 0.345, 0.34, size="small")]
+    folder = published(*lines, *seeds("rmsnorm", 0.9, 0.91, 0.92, size="tiny"))
+    tables = table10(folder)
+    assert [table.size for table in tables] == ["small"]
+    assert cell(tables, "rmsnorm").verdict.outcome == "direction only"
+    assert cell(table10(folder, "tiny"), "rmsnorm").verdict.reason == "a smoke run"
+
+
+def test_the_papers_very_number_at_a_smaller_size_is_not_the_paper_reproduced(published):
+    lines = [
+        *seeds("rmsnorm", 0.0870, 0.0890, 0.0880, size="small"),
+        *seeds("layernorm", 0.1041, 0.106, 0.105, size="small"),
+    ]
+    assert cell(table10(published(*lines)), "rmsnorm").verdict.outcome == "direction only"
+
+
+def test_sizes_never_share_a_table(published):
+    folder = published(*seeds("rmsnorm", 0.30, 0.31, 0.32, size="small"), *seeds("rmsnorm", 0.088, 0.087, 0.089))
+    tables = table10(folder)
+    assert [table.size for table in tables] == ["paper", "small"]
+    assert [len({cell.size for cell in table.cells}) for table in tables] == [1, 1]
+
+
+def test_a_per_cent_under_a_fractions_name_is_refused_and_never_averaged(published):
+    lines = seeds("rmsnorm", 0.0870, 0.0890, 0.0880)
+    lines[1]["metrics"]["test/error"] = 8.9
+    index = build_index(published(*lines), None)
+    found = cell(build_tables(load_plan("table10"), index), "rmsnorm")
+    assert (found.state, found.ours) == ("contradictory", None)
+    assert "8.9 is no value in the declared unit (fraction: 0 to 1)" in index.contradictions[0]
+
+
+def test_a_declared_unit_converts(published):
+    lines = seeds("rmsnorm", 0.0870, 0.0890, 0.0880)
+    lines[1]["metrics"]["test/error"] = 8.9
+    lines[1]["units"] = {"test/error": "%"}
+    assert cell(table10(published(*lines)), "rmsnorm").ours.mean == pytest.approx(8.80)
+
+
+def test_a_run_that_calls_higher_better_where_the_table_calls_lower_better_is_refused(published):
+    index = build_index(published(*seeds("rmsnorm", 0.08, 0.09, direction="max")), None)
+    assert cell(build_tables(load_plan("table10"), index), "rmsnorm").state == "contradictory"
+    assert "the table says min" in index.contradictions[0]
+
+
+def test_the_best_follows_the_declared_direction_and_ties_are_both_best(published):
+    lines = [*seeds("rmsnorm", 0.0870), *seeds("layernorm", 0.1049), *seeds("batchnorm", 0.087001)]
+    tables = table10(published(*lines))
+    assert [cell.arm for cell in tables[0].cells if cell.best_ours] == ["batchnorm", "rmsnorm"]
+    assert [cell.arm for cell in tables[0].cells if cell.best_paper] == ["batchnorm", "baseline"]
+    bleu = build_tables(load_plan("table2"), Index())[0].cells
+    assert [cell.arm for cell in bleu if cell.best_paper and cell.column == "test14"] == ["layernorm", "prmsnorm"]
+
+
+def test_the_deviation_is_the_same_in_every_format(published):
+    tables = table10(published(*seeds("rmsnorm", 0.0010, 0.0012, 0.0030)))
+    assert cell(tables, "rmsnorm").ours.sd == pytest.approx(0.1102, abs=5e-5)
+    assert "± 0.110 " in markdown.render(tables)
+    assert "0.1101514" in csv_table.render(tables)
+    assert "divisor n - 1" in markdown.render(tables)
+
+
+REFERENCE = [10.0, 10.1, 9.9, 10.05, 10.0, 10.1, 9.95, 10.0]
+
+
+def timed(ratio, **changes):
+    wobble = [1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.001, 0.999]
+    arm = [ms * ratio * other for ms, other in zip(REFERENCE, wobble, strict=True)]
+    return [timing_line("layernorm", REFERENCE, **changes), timing_line("rmsnorm", arm, **changes)]
+
+
+def test_times_are_judged_by_ratio_with_unit_and_blocks_shown(published):
+    tables = table10(published(*timed(31 / 39)))
+    found = cell(tables, "rmsnorm", "time")
+    assert found.relative == pytest.approx(0.795, abs=1e-3)
+    assert found.verdict.outcome == "reproduced"
+    assert (found.ours.n, found.ours_unit) == (8, "ms/step")
+    assert ours(found).startswith("8.0 ms ± ")
+
+
+def test_times_that_read_differently_do_not_tie(published):
+    tables = table10(published(*timed(0.99)))
+    assert [cell.arm for cell in tables[0].cells if cell.best_ours] == ["rmsnorm"]
+
+
+def test_impls_and_machines_are_shown_apart_and_never_share_a_ratio(published):
+    fused = timed(1.0, impl="fused")[1:]
+    other = timed(0.5, hardware="another card", session="b")[1:]
+    tables = table10(published(*timed(31 / 39), *fused, *other))
+    shown = [cell for cell in tables[0].cells if (cell.arm, cell.column) == ("rmsnorm", "time")]
+    assert {(cell.impl, cell.hardware, cell.relative is None) for cell in shown} == {
+        ("composed", "TITAN", False),
+        ("fused", "TITAN", True),
+        ("composed", "another card", True),
+    }
+    assert all(cell.verdict.outcome == "not tested" for cell in shown if cell.relative is None)
+
+
+def test_arms_of_two_sessions_are_not_compared(published):
+    reference, arm = timed(31 / 39)
+    tables = table10(published(reference, arm | {"session": "later"}))
+    assert "not timed beside it" in cell(tables, "rmsnorm", "time").verdict.reason
+
+
+def test_a_property_that_was_measured_is_judged_as_a_fact(published):
+    line = {"kind": "measurement", "schema": 1, "plan": "table1", "arm": "rmsnorm", "column": "w_matrix_rescale"}
+    folder = published(line | {"value": 1, "command": "python -m pytest"})
+    tables = build_tables(load_plan("table1"), build_index(folder, None))
+    assert cell(tables, "rmsnorm", "w_matrix_rescale").verdict.outcome == "reproduced"
+    assert cell(tables, "layernorm", "w_matrix_rescale").state == "not measured"
+
+
+def test_a_model_that_fails_in_the_paper_and_here_is_reproduced(published):
+    bleu = {"metrics": {"test/bleu": 0.2}, "primary": "test/bleu", "direction": "max", "data": "multi30k"}
+    common = {"plan": "table4", "size": "small", "task": "transformer"}
+    lines = [run_line("baseline", state="diverged", seed=seed, **common, **bleu) for seed in (1, 2)]
+    lines.append(run_line("baseline", seed=3, **common, **bleu))
+    tables = build_tables(load_plan("table4"), build_index(published(*lines), None))
+    assert cell(tables, "baseline", "test14").verdict.outcome == "reproduced"
+
+
+def test_quoted_rows_are_shown_and_not_judged():
+    tables = build_tables(load_plan("table7"), Index())
+    found = cell(tables, "layernorm_ba", "caption_r1")
+    assert (found.claim.printed, found.verdict, found.detail) == ("48.5", None, "quoted from Ba et al. 2016")
+    assert sum(line.claims for line in tally(tables)) == 32
+
+
+def test_a_table_that_the_paper_does_not_have_shows_numbers_and_claims_nothing(published):
+    content = {"metrics": {"test/accuracy": 0.985}, "primary": "test/accuracy", "direction": "max", "data": "mnist"}
+    lines = [run_line("rmsnorm", plan="mnist", size="small", task="mnist", seed=seed, **content) for seed in (1, 2)]
+    tables = build_tables(load_plan("mnist"), build_index(published(*lines), None))
+    assert cell(tables, "rmsnorm", "test_accuracy").ours.mean == pytest.approx(98.5)
+    assert "extension" in markdown.render(tables)
+    assert tally(tables) == []

@@ -1,0 +1,179 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rmsrepro.report import verdict
+from rmsrepro.report.claims import load_table
+
+
+def claim(table, arm, column):
+    return load_table(table).claims[arm, column]
+
+
+RMS, LN, NONE = (claim("table10", arm, "test_error") for arm in ("rmsnorm", "layernorm", "baseline"))
+RMS_BLEU, LN_BLEU = claim("table2", "rmsnorm", "test14"), claim("table2", "layernorm", "test14")
+RMS_TIME, LN_TIME = claim("table2", "rmsnorm", "time"), claim("table2", "layernorm", "time")
+
+
+def by_seed(*values):
+    return dict(enumerate(values, start=1))
+
+
+def outcome(found):
+    return found.outcome
+
+
+def test_a_number_within_the_prediction_interval_is_reproduced_and_the_verdict_says_by_what():
+    found = verdict.judge_level(RMS, [8.7, 8.9, 8.8])
+    assert found.outcome == "reproduced"
+    assert (found.n, found.rule) == (3, "prediction interval")
+    assert 8.83 in found.interval
+
+
+def test_a_number_outside_the_prediction_interval_is_not_reproduced():
+    assert outcome(verdict.judge_level(RMS, [9.9, 10.0, 10.1])) == "not reproduced"
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([8.8, 8.9], "2 of at least 3 seeds"),
+        ([], "0 of at least 3 seeds"),
+        ([8.83, 8.83, 8.83], "same value"),
+        ([8.8, float("nan"), 8.9], "not finite"),
+        ([5.0, 9.0, 13.0], "wider than"),
+    ],
+)
+def test_what_cannot_be_judged_is_not_tested(values, reason):
+    found = verdict.judge_level(RMS, values)
+    assert found.outcome == "not tested"
+    assert reason in found.reason
+
+
+def test_a_difference_in_the_papers_direction_is_direction_only():
+    assert (
+        outcome(verdict.judge_difference(RMS, LN, by_seed(30.1, 30.3, 30.0), by_seed(33.0, 33.3, 33.1)))
+        == "direction only"
+    )
+
+
+def test_a_difference_the_other_way_is_not_reproduced():
+    assert (
+        outcome(verdict.judge_difference(RMS, LN, by_seed(33.0, 33.3, 33.1), by_seed(30.1, 30.3, 30.0)))
+        == "not reproduced"
+    )
+
+
+def test_comparable_arms_where_the_papers_differ_are_not_reproduced():
+    found = verdict.judge_difference(RMS, LN, by_seed(30.1, 30.3, 30.0), by_seed(30.11, 30.28, 30.02))
+    assert found.outcome == "not reproduced"
+    assert "comparable" in found.reason
+
+
+def test_comparable_quality_needs_equivalence_and_not_merely_no_difference():
+    close = verdict.judge_difference(RMS_BLEU, LN_BLEU, by_seed(34.0, 34.2, 34.1), by_seed(34.1, 34.2, 34.15))
+    assert close.outcome == "direction only"
+    assert "two one-sided" in close.rule
+    noisy = verdict.judge_difference(RMS_BLEU, LN_BLEU, by_seed(30.0, 38.0, 34.0), by_seed(36.0, 31.0, 35.0))
+    assert noisy.outcome == "not tested"
+    apart = verdict.judge_difference(RMS_BLEU, LN_BLEU, by_seed(30.0, 30.2, 30.1), by_seed(34.1, 34.2, 34.15))
+    assert apart.outcome == "not reproduced"
+
+
+def test_a_difference_of_exactly_the_margin_on_paper_counts_as_comparable():
+    none, ln = claim("table3", "theano_baseline", "test14"), claim("table3", "theano_layernorm", "test14")
+    assert abs(ln.value - none.value) == pytest.approx(0.5)
+    assert "two one-sided" in verdict.judge_difference(ln, none, by_seed(1, 2, 4), by_seed(1, 2, 3)).rule
+
+
+def test_at_another_size_the_best_verdict_is_direction_only():
+    ours, theirs = by_seed(8.7, 8.9, 8.8), by_seed(10.4, 10.5, 10.45)
+    assert outcome(verdict.judge_quality(RMS, LN, ours, theirs, paper_setting=True)) == "reproduced"
+    assert outcome(verdict.judge_quality(RMS, LN, ours, theirs, paper_setting=False)) == "direction only"
+
+
+def test_a_missed_number_may_still_keep_its_direction():
+    ours, theirs = by_seed(7.0, 7.1, 7.05), by_seed(8.9, 9.05, 8.95)
+    assert outcome(verdict.judge_quality(RMS, LN, ours, theirs, paper_setting=True)) == "direction only"
+
+
+def test_a_number_read_from_a_plot_is_not_judged_by_itself():
+    approximate = replace(RMS, approximate=True)
+    found = verdict.judge_quality(approximate, LN, by_seed(8.7, 8.9, 8.8), {}, paper_setting=True)
+    assert found.outcome == "not tested"
+
+
+def blocks(ratio, spread=0.005, n=12):
+    """Return blocks of an arm and its reference in ms, with the given ratio."""
+    rng = np.random.default_rng(0)
+    reference = 10.0 * np.exp(rng.normal(0, 0.01, n))
+    return (reference * ratio * np.exp(rng.normal(0, spread, n))).tolist(), reference.tolist()
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [
+        (501 / 665, "reproduced"),
+        (0.80, "reproduced"),
+        (0.93, "direction only"),
+        (0.50, "direction only"),
+        (1.00, "not reproduced"),
+        (1.20, "not reproduced"),
+    ],
+)
+def test_a_time_is_judged_by_its_ratio_to_the_reference(ratio, expected):
+    assert outcome(verdict.judge_time(RMS_TIME, LN_TIME, *blocks(ratio))) == expected
+
+
+def test_no_speed_up_does_not_count_as_a_small_one_reproduced():
+    rms, ln = claim("table4", "rmsnorm", "time"), claim("table4", "layernorm", "time")
+    assert outcome(verdict.judge_time(rms, ln, *blocks(1.0, spread=0.002))) == "not reproduced"
+    assert outcome(verdict.judge_time(rms, ln, *blocks(0.94, spread=0.002))) == "reproduced"
+
+
+def test_a_time_ratio_whose_interval_holds_one_is_not_tested():
+    assert outcome(verdict.judge_time(RMS_TIME, LN_TIME, *blocks(0.99, spread=0.2))) == "not tested"
+
+
+def test_blocks_count_and_not_the_steps_in_them():
+    found = verdict.judge_time(RMS_TIME, LN_TIME, [7.5, 7.6], [10.0, 10.1])
+    assert (found.outcome, found.n) == ("not tested", 2)
+
+
+def test_a_session_that_drifts_or_differs_from_itself_is_refused():
+    steady = [10.0, 10.1, 9.9, 10.0, 10.1, 9.9, 10.0, 10.0]
+    assert verdict.refuse_session(steady, steady) is None
+    assert "drifted" in verdict.refuse_session([10.0, 10.2, 10.4, 10.6, 10.8, 11.0, 11.2, 11.4], None).reason
+    assert "itself" in verdict.refuse_session(steady, [value * 1.05 for value in steady[::-1]]).reason
+
+
+def test_a_model_that_the_paper_could_not_train_is_reproduced_by_failing():
+    fails = claim("table4", "baseline", "test14")
+    assert outcome(verdict.judge_failure(fails, by_seed(0.0, 0.1), diverged=1)) == "reproduced"
+    assert outcome(verdict.judge_failure(fails, by_seed(0.0, 25.0, 0.1), diverged=0)) == "not reproduced"
+    assert outcome(verdict.judge_failure(fails, by_seed(0.0), diverged=1)) == "not tested"
+
+
+def test_every_unit_of_quality_has_a_margin():
+    for name in ("table2", "table5", "table7", "table10", "figure1", "figure5"):
+        for found in load_table(name).claims.values():
+            assert found.unit.is_time or verdict.margin_of(found.unit) > 0
+
+
+def test_wrong_verdicts_are_as_rare_as_the_level_says():
+    # The truth is the paper's own number, with seeds that scatter: a miss is an error of the first kind.
+    rng = np.random.default_rng(2)
+    repetitions = 200
+    runs = rng.normal(RMS.value, 0.15, (repetitions, 3))
+    misses = sum(verdict.judge_level(RMS, values.tolist()).outcome == "not reproduced" for values in runs)
+    # The paper's number is the mean here, not one more draw, so misses are rarer than 5 %.
+    assert misses / repetitions < 0.05
+    # The truth is a difference of exactly the margin: calling it comparable is the error of the equivalence test.
+    a, b = rng.normal(30.5, 0.2, (repetitions, 3)), rng.normal(30.0, 0.2, (repetitions, 3))
+    pairs = zip(a, b, strict=True)
+    wrong = sum(
+        verdict.judge_difference(RMS_BLEU, LN_BLEU, by_seed(*x), by_seed(*y)).outcome == "direction only"
+        for x, y in pairs
+    )
+    assert wrong / repetitions < 0.05 + 4 * np.sqrt(0.05 * 0.95 / repetitions)
