@@ -9,7 +9,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
-.PHONY: help setup demo test lint format data clean
+.PHONY: help setup demo test lint format data tables check clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,12 @@ format: $(READY) ## Put the code into the house's format
 
 data: $(READY) ## Download the data sets that need no account, with checksums
 	for name in mnist cifar10; do $(BIN)/python -m rmsrepro.data fetch $$name; done
+
+tables: $(READY) ## Write every table of the paper, with what has been measured so far, to results/tables
+	$(BIN)/python -m rmsrepro.report
+
+check: $(READY) ## Fail where committed records contradict each other
+	$(BIN)/python -m rmsrepro.report --check
 
 clean: ## Remove the virtual environment and what tools left behind; runs stay
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis *.egg-info

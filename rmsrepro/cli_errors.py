@@ -77,6 +77,6 @@ def _settings() -> list[str]:
 
 
 def _nearest(name: str, known: list[str]) -> str:
-    groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
+    groups = [path.name for path in conf_dir().iterdir() if path.is_dir() and path.name != "plan"]
     close = difflib.get_close_matches(name, known + groups, n=1, cutoff=0.6)
     return f" (did you mean {close[0]}?)" if close else ""
