@@ -21,9 +21,11 @@ from rmsrepro.runs.best import BestTracker
 from rmsrepro.runs.sinks import Row
 from rmsrepro.tasks.base import Task
 from rmsrepro.train import guard
+from rmsrepro.train.averaging import TriggeredAverage
 from rmsrepro.train.clip import clip_gradients
 from rmsrepro.train.distributed import World, wrap
 from rmsrepro.train.optim import build_optimizer, set_hyperparameters
+from rmsrepro.train.plateau import Plateau
 from rmsrepro.train.schedule import beta1_at, lr_at
 from rmsrepro.train.timing import StepTimer
 
@@ -75,6 +77,8 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(device.type, enabled=cfg.train.precision == "fp16")
         self.timer = StepTimer(device)
         self.best = BestTracker(task.spec.direction)
+        self.plateau = Plateau(cfg.train)
+        self.average = TriggeredAverage(self.parameters, cfg.train, task.spec.direction)
         self.step, self.skipped_steps = 0, 0
         self.carry: Any = None
         self.steps_per_epoch = task.batches_per_epoch() // (cfg.train.accumulate * world.size)
@@ -90,6 +94,8 @@ class Trainer:
             "scaler": self.scaler.state_dict(),
             "timer": self.timer.state_dict(),
             "best": self.best.state_dict(),
+            "plateau": self.plateau.state_dict(),
+            "average": self.average.state_dict(),
             "carry": self.carry,
         }
 
@@ -100,6 +106,8 @@ class Trainer:
         self.scaler.load_state_dict(state["scaler"])
         self.timer.load_state_dict(state["timer"])
         self.best.load_state_dict(state["best"])
+        self.plateau.load_state_dict(state["plateau"])
+        self.average.load_state_dict(state["average"])
         self.step, self.skipped_steps = state["step"], state["skipped_steps"]
         self.carry = _to_device(state["carry"], self.device)
 
@@ -110,12 +118,13 @@ class Trainer:
         losses = LossWindow(self.step)
         self.runner.train()
         while self.step < self.total_steps:
-            lr = lr_at(self.step, self.total_steps, cfg)
+            lr = lr_at(self.step, self.total_steps, cfg) * self.plateau.scale
             set_hyperparameters(self.optimizer, lr, beta1_at(self.step, self.total_steps, cfg))
             self.timer.start()
             loss, items, grad_norm = self._train_step(lr)
             self.timer.stop(items)
             losses.add(loss, lr)
+            self.average.step()
             self.step += 1
             last = self.step == self.total_steps
             row_due, evaluation_due = last or self.step % log_every == 0, self._evaluation_due(last)
@@ -201,22 +210,27 @@ class Trainer:
 
     def _evaluate(self, hooks: Hooks, outcome: Outcome) -> bool:
         """Measure on the validation data; return whether the target is reached."""
-        reached = False
+        value, improved = 0.0, False
         if self.world.is_main:
             metrics = self.evaluate("valid")
             hooks.on_rows(self.step, dict(metrics))
             outcome.eval_history.append(metrics)
             value = metrics[self.task.spec.select]
-            if self.best.update(value, self.step):
-                hooks.save_best({"step": self.step, "model": self.model.state_dict()})
-            reached = self._is_target(value)
-        return self.world.any(reached, self.device)
+            improved = self.best.update(value, self.step)
+            if improved:
+                with self.average.swapped_in():
+                    hooks.save_best({"step": self.step, "model": self.model.state_dict()})
+        # Every process follows what the main one measured.
+        value, improved = self.world.sum(value, self.device), self.world.any(improved, self.device)
+        self.plateau.observe(improved)
+        self.average.observe(value)
+        return self._is_target(value)
 
     def evaluate(self, split: str) -> dict[str, float]:
         """Measure `split` with the present parameters, in evaluation mode and with a generator of its own."""
         self.model.eval()
         seeding.seed_step(self.cfg.seed, -1)
-        with torch.no_grad(), self._autocast():
+        with torch.no_grad(), self._autocast(), self.average.swapped_in():
             metrics = self.task.evaluate(self.model, split)
         self.model.train()
         return metrics

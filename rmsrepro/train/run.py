@@ -205,6 +205,7 @@ class Run:
         cfg, spec = self.cfg, self.task.spec
         if cfg.train.report == "best":
             trainer.model.load_state_dict(load(self.store.best)["model"])
+            trainer.average.stop()
         metrics = trainer.evaluate("valid") | trainer.evaluate("test")
         timing = trainer.timer.summary()
         result = build_result(
