@@ -75,29 +75,33 @@ class TextDataSet:
 
     def fetch(self, root: Path) -> list[CheckedFile]:
         """Make the data set complete and as published below `root`, replacing what is wrong there."""
-        if all(self._find(root, split) for split in SPLITS):
-            try:
-                return self.check(root)
-            except DataError as error:
-                say(f"{error}: fetching what is wrong anew")
-        fetch_canonical(self.name, root / self.name, self.texts, self.sources)
+        wanted = [self._known(split) for split in SPLITS if self._wrong(root, split)]
+        if wanted:
+            fetch_canonical(self.name, root / self.name, wanted, self.sources)
         return self.check(root)
 
     def check(self, root: Path) -> list[CheckedFile]:
         """Read and verify every split, fetching none."""
-        checked = []
-        for split in SPLITS:
-            path = self._find(root, split)
-            if path is None:
-                raise missing(root / self.name, split, f"run `python -m rmsrepro.data fetch {self.name}`")
-            text = read_text(path)
-            if wrong := self.difference(split, text):
-                raise DataError(
-                    f"{path} is not the {self.name} that everybody uses: {wrong}; delete it and run "
-                    f"`python -m rmsrepro.data fetch {self.name}`"
-                )
-            checked.append(CheckedFile(path, text.size, text.sha256))
-        return checked
+        return [self._check(root, split) for split in SPLITS]
+
+    def _check(self, root: Path, split: str) -> CheckedFile:
+        path, way_out = self._find(root, split), f"`python -m rmsrepro.data fetch {self.name}` brings it"
+        if path is None:
+            raise missing(root / self.name, split, way_out)
+        text = read_text(path)
+        if wrong := self.difference(split, text):
+            raise DataError(f"{path} is not the {self.name} that everybody uses: {wrong}; {way_out}")
+        return CheckedFile(path, text.size, text.sha256)
+
+    def _wrong(self, root: Path, split: str) -> bool:
+        try:
+            self._check(root, split)
+        except MissingTextError:
+            return True
+        except DataError as error:
+            say(str(error))
+            return True
+        return False
 
     def _known(self, split: str) -> KnownText:
         return self.texts[SPLITS.index(split)]

@@ -19,11 +19,15 @@ class TokenStream:
     """A text as word numbers, one end-of-sentence token after each line."""
 
     ids: np.ndarray  # int32 [N]
-    unknown: int  # tokens that are <unk>, whether the text says so or the word is not in the vocabulary
-    outside: int  # those of them whose word is not in the vocabulary
+    unknown: np.ndarray  # bool [N]: it is <unk>, whether the text says so or the word is not in the vocabulary
+    outside: np.ndarray  # bool [N]: its word is not in the vocabulary
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def first(self, tokens: int | None) -> TokenStream:
+        """Return the first `tokens` tokens; all of them for None."""
+        return TokenStream(self.ids[:tokens], self.unknown[:tokens], self.outside[:tokens])
 
 
 class Vocabulary:
@@ -57,7 +61,7 @@ class Vocabulary:
         ids = np.fromiter(numbers, np.int32)
         outside = ids == -1
         ids[outside] = index[UNKNOWN]
-        return TokenStream(ids, int((ids == index[UNKNOWN]).sum()), int(outside.sum()))
+        return TokenStream(ids, ids == index[UNKNOWN], outside)
 
     def sha256(self) -> str:
         """Return a checksum of the words in their order: perplexities compare only where it is the same."""
