@@ -54,7 +54,8 @@ def linear_cross_entropy(
         dtype = torch.get_autocast_dtype(kind)
         x, weight, bias = x.to(dtype), weight.to(dtype), bias.to(dtype)
     with torch.autocast(kind, enabled=False):
-        return _LinearCrossEntropy.apply(x, weight, bias, targets, workspace or Workspace())
+        needs_grad = torch.is_grad_enabled() and any(t.requires_grad for t in (x, weight, bias))
+        return _LinearCrossEntropy.apply(x, weight, bias, targets, workspace or Workspace(), needs_grad)
 
 
 def reference(x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
@@ -66,7 +67,7 @@ def reference(x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tenso
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, workspace: Workspace
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, workspace: Workspace, needs_grad: bool
     ) -> Tensor:
         array = workspace.take(len(x), len(weight), x, _at_least_float32(x.dtype))
         if array.dtype == x.dtype:
@@ -76,7 +77,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         wanted = targets.unsqueeze(1)
         torch.log_softmax(array, 1, out=array)
         loss = -array.gather(1, wanted).sum()
-        if any(ctx.needs_input_grad):
+        if needs_grad:
             array.exp_()
             array.scatter_add_(1, wanted, array.new_full((1, 1), -1.0).expand(len(x), 1))
             ctx.save_for_backward(x, weight)
@@ -99,7 +100,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         weight_grad = by_logit.t() @ (x * scale.to(x.dtype)) if ctx.needs_input_grad[1] else None
         bias_grad = (array.sum(0) * scale).to(x.dtype) if ctx.needs_input_grad[2] else None
         ctx.workspace.give_back(array)
-        return x_grad, weight_grad, bias_grad, None, None
+        return x_grad, weight_grad, bias_grad, None, None, None
 
 
 def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
