@@ -22,7 +22,7 @@ class TriggeredAverage:
     def __init__(
         self, parameters: Sequence[nn.Parameter], cfg: TrainConfig, direction: Literal["min", "max"] = "min"
     ) -> None:
-        self._parameters = list(parameters)
+        self._parameters: list[Tensor] = list(parameters)
         self._on, self._patience = cfg.average == "nt_asgd", cfg.average_patience
         self._sign = 1.0 if direction == "min" else -1.0
         self._history: list[float] = []
@@ -47,7 +47,8 @@ class TriggeredAverage:
         if not self._on or self._means:
             return
         value *= self._sign
-        if len(self._history) > self._patience and not value <= min(self._history[: -self._patience]):
+        earlier = self._history[: max(len(self._history) - self._patience, 0)]
+        if earlier and not value <= min(earlier):
             self._means, self._count = [p.detach().clone() for p in self._parameters], 1
         self._history.append(value)
 
