@@ -22,7 +22,7 @@ _PACKAGE = NpmPackage(
     "6f4d2441db955da14e760f5720a5030b7179a5d23b8309631cbbb2dbb267d1d9",
 )
 #: How many samples each genre has, by its letter: samples are called a01 to r09.
-_SAMPLES = dict(a=44, b=27, c=17, d=17, e=36, f=48, g=75, h=30, j=80, k=29, l=24, m=6, n=29, p=29, r=9)
+_SAMPLES = dict(zip("abcdefghjklmnpr", (44, 27, 17, 17, 36, 48, 75, 30, 80, 29, 24, 6, 29, 29, 9), strict=True))
 _TRAIN_WORDS, _VALID_WORDS = 800_000, 200_000
 
 
