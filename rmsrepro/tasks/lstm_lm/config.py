@@ -17,6 +17,9 @@ class Config(TaskConfig):
     layers: int = 2
     dropout: float = 0.2
     bptt: int = 35
+    norm_input: bool = True
+    norm_hidden: bool = True
+    norm_cell: bool = True
     min_count: int = 1
     limit_tokens: int | None = None
     test_split: str = "auto"

@@ -1,4 +1,8 @@
-"""The tied LSTM language model of pytorch/examples word_language_model, with norms inside the LSTM."""
+"""The tied LSTM language model of pytorch/examples word_language_model, with norms inside the LSTM.
+
+The paper has no language model; the norms stand where its other LSTM, the attentive reader's, has them: on the
+input's and the state's projections, and on the cell state on its way to the output.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rmsrepro.layers import NormLSTM
 from rmsrepro.layers.linear_cross_entropy import Workspace, linear_cross_entropy
+from rmsrepro.layers.options import LSTMOptions
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.lstm_lm.config import Config
 
@@ -25,7 +31,14 @@ class TiedLSTM(nn.Module):
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(vocabulary, cfg.hidden).uniform_(-_INIT_RANGE, _INIT_RANGE))
         self.output_bias = nn.Parameter(torch.zeros(vocabulary))
-        self.lstm = nn.LSTM(cfg.hidden, cfg.hidden, cfg.layers, dropout=cfg.dropout)
+        cell = LSTMOptions(
+            norm_input=cfg.norm_input,
+            norm_hidden=cfg.norm_hidden,
+            norm_cell=cfg.norm_cell,
+            # A stream has no first step: statistics by step end with the piece that training knows.
+            max_steps=cfg.bptt,
+        )
+        self.lstm = NormLSTM(cfg.hidden, cfg.hidden, cfg.layers, dropout=cfg.dropout, norm=norm, cell=cell)
         self.dropout = nn.Dropout(cfg.dropout)
         self._workspace = Workspace()
 

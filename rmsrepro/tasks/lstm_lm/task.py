@@ -35,8 +35,8 @@ class Task(base.Task):
         return self.cfg.task
 
     def sites(self) -> set[str]:
-        """The norms are inside the recurrent cell."""
-        return {"features"}
+        """The recurrent cell normalises its linear maps."""
+        return {"linear"}
 
     def load(self) -> None:
         """Read the corpus and lay the training stream out in columns."""
