@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from omegaconf import OmegaConf
 
 from rmsrepro.errors import ConfigError
 
@@ -21,7 +21,8 @@ def conf_dir() -> Path:
 
 def load_yaml(name: str) -> dict[str, Any]:
     """Read one file of conf/ as plain values."""
-    return yaml.safe_load((conf_dir() / name).read_text(encoding="utf-8")) or {}
+    # OmegaConf reads 1e-8 as the number that it is; plain YAML takes it for text.
+    return OmegaConf.to_container(OmegaConf.load(conf_dir() / name))  # pyrefly: ignore[bad-return]
 
 
 def option_names(group: str) -> list[str]:

@@ -54,7 +54,9 @@ def ours(task: Task, factory: NormFactory, steps: int) -> Callable[[], float]:
     return run
 
 
-def dataloader(model: nn.Module, optimizer: torch.optim.Optimizer, batches: Iterator, steps: int) -> Callable[[], float]:
+def dataloader(
+    model: nn.Module, optimizer: torch.optim.Optimizer, batches: Iterator, steps: int
+) -> Callable[[], float]:
     """Return a function that trains `steps` steps of the tutorial's loop and gives the seconds."""
 
     def run() -> float:
@@ -112,11 +114,14 @@ def main() -> None:
             for name in order.permutation(list(arms)):
                 seconds[name].append(arms[name]())
     steps_per_epoch = TRAIN_IMAGES // BATCH
-    print(f"{hardware()['cpu']}, {torch.get_num_threads()} threads, torch {torch.__version__}, {arguments.rounds} rounds")
+    print(
+        f"{hardware()['cpu']}, {torch.get_num_threads()} threads, torch {torch.__version__}, {arguments.rounds} rounds"
+    )
     for name, times in seconds.items():
         ratios = np.array(times) / np.array(seconds["trainer"])
         epoch_s = np.median(times) / arguments.steps * steps_per_epoch
-        print(f"{name:>25}: epoch {epoch_s:6.2f} s, {np.median(ratios):.2f} x trainer ({ratios.min():.2f}-{ratios.max():.2f})")
+        spread = f"{np.median(ratios):.2f} x trainer ({ratios.min():.2f}-{ratios.max():.2f})"
+        print(f"{name:>25}: epoch {epoch_s:6.2f} s, {spread}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ business. Nothing is stored that has not been checked.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,9 +58,21 @@ def fetch_canonical(data_set: str, folder: Path, wanted: Sequence[CanonicalFile]
         DataError: no source could give them (one line with each source's reason and what to do), or `folder`
             cannot be written.
     """
+    with _locked(folder, data_set):
+        for leftover in folder.glob(".*.tmp"):
+            leftover.unlink(missing_ok=True)
+        missing = {file.name: file for file in wanted if not _is_stored(folder, file)}
+        if missing:
+            _fetch_from_first(data_set, folder, missing, sources)
+        shutil.rmtree(folder / "downloads", ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path, data_set: str) -> Generator[None]:
+    """Hold the folder's lock, which the system takes back from a process that dies."""
+    lock = FileLock(folder / ".lock")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock")
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -71,13 +84,10 @@ def fetch_canonical(data_set: str, folder: Path, wanted: Sequence[CanonicalFile]
         ) from error
     except (OSError, NotImplementedError) as error:
         raise not_writable(folder, OSError(str(error))) from error
-    with lock:
-        for leftover in folder.glob(".*.tmp"):
-            leftover.unlink(missing_ok=True)
-        missing = {file.name: file for file in wanted if not _is_stored(folder, file)}
-        if missing:
-            _fetch_from_first(data_set, folder, missing, sources)
-        shutil.rmtree(folder / "downloads", ignore_errors=True)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _fetch_from_first(
@@ -87,7 +97,7 @@ def _fetch_from_first(
     reasons = []
     for source in sources:
         try:
-            for name, content in source.files(set(missing), folder / "downloads"):
+            for name, content in source.files(tuple(missing), folder / "downloads"):
                 if wrong := missing[name].mismatch(len(content), sha256_hex(content)):
                     raise SourceUnavailable(f"{name}: {wrong}")
                 write_atomically(folder / name, content)

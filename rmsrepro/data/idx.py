@@ -18,7 +18,7 @@ _CONTENT = {1: "labels", 3: "images"}
 
 @dataclass(frozen=True)
 class IdxFile:
-    """The array of an IDX file, and the size and SHA-256 of the file's decompressed bytes."""
+    """The array of an IDX file, not to be written to, and the size and SHA-256 of the file's decompressed bytes."""
 
     array: np.ndarray
     size: int
@@ -31,7 +31,7 @@ def read_idx(path: Path, ndim: int) -> IdxFile:
     Raises:
         DataError: the magic number, the dimensions or the file's length are not what they should be.
     """
-    payload = bytearray(read_maybe_compressed(path))  # a bytearray, so that the array can be written
+    payload = read_maybe_compressed(path)
     dtype, shape, header_bytes = _parse_header(path, payload, ndim)
 
     item_bytes = math.prod(shape[1:]) * dtype.itemsize
@@ -47,12 +47,12 @@ def read_idx(path: Path, ndim: int) -> IdxFile:
     return IdxFile(array.astype(dtype.newbyteorder("="), copy=False), len(payload), sha256_hex(payload))
 
 
-def _parse_header(path: Path, payload: bytearray, ndim: int) -> tuple[np.dtype, tuple[int, ...], int]:
+def _parse_header(path: Path, payload: bytes, ndim: int) -> tuple[np.dtype, tuple[int, ...], int]:
     code, found_ndim = (payload[2], payload[3]) if len(payload) >= 4 else (0, 0)
     if payload[:2] != b"\0\0" or code not in _DTYPES or found_ndim == 0:
         raise DataError(
             f"{path} is not an IDX file: expected it to start with {bytes((0, 0, 8, ndim))!r}, "
-            f"found {bytes(payload[:16])!r}; fetch it again"
+            f"found {payload[:16]!r}; fetch it again"
         )
     if found_ndim != ndim:
         wanted, found = _CONTENT.get(ndim, "other data"), _CONTENT.get(found_ndim, "other data")

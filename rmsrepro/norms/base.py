@@ -1,4 +1,4 @@
-"""What every normaliser is made of: modules over rows or images, and the family that serves a model's sites."""
+"""The seam between models and norms: the sites where a model asks, and the family of modules that serves them."""
 
 from __future__ import annotations
 
@@ -6,84 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from rmsrepro.errors import ConfigError
 from rmsrepro.norms.config import NormConfig
+from rmsrepro.norms.modules import NormedLayer, RowNorm
 
 #: Where a model may ask for a norm; `linear` and `conv2d` own the weights before the norm, which may act on them.
 SITES = ("linear", "conv2d", "features", "channels")
-
-
-class RowNorm(nn.Module, ABC):
-    """A norm over feature vectors [..., dim] or, with `image=True`, over images [N, dim, H, W].
-
-    Parameters are named `weight` and `bias`, each [dim], as in nn.LayerNorm and nn.RMSNorm.
-    """
-
-    weight: nn.Parameter | None
-    bias: nn.Parameter | None
-
-    def __init__(self, dim: int, cfg: NormConfig, impl: str, *, image: bool = False) -> None:
-        super().__init__()
-        if dim < 1:
-            raise ConfigError(f"{cfg.name}: a norm over {dim} features was asked for; at least 1 is needed")
-        self.dim, self.cfg, self.impl, self.image = dim, cfg, impl, image
-        self.register_parameter("weight", nn.Parameter(torch.empty(dim)) if cfg.gain else None)
-        self.register_parameter("bias", nn.Parameter(torch.empty(dim)) if cfg.shift else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Start as the plain normalisation: an effective gain of one and a shift of zero."""
-        if self.weight is not None:
-            nn.init.constant_(self.weight, 1.0 - self.cfg.gain_offset)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
-
-    @abstractmethod
-    def normalise(self, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-        """Normalise rows `x` [..., n] over their last dimension; `weight` and `bias` are [n]."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalise `x` [..., dim], or [N, dim, H, W] for an image norm; shape and type are kept."""
-        channel_axis = 1 if self.image else -1
-        if x.dim() < 1 + self.image or x.shape[channel_axis] != self.dim:
-            wanted = f"[N, {self.dim}, ...]" if self.image else f"[..., {self.dim}]"
-            raise ValueError(f"{self.cfg.name} expects {wanted}, got {list(x.shape)}")
-        if not self.image:
-            return self.normalise(x, self.weight, self.bias)
-        if self.cfg.axes == "c":
-            return self.normalise(x.movedim(1, -1), self.weight, self.bias).movedim(-1, 1)
-        rows = x.flatten(1 if self.cfg.axes == "chw" else 2)  # [N, C*H*W] or [N, C, H*W]
-        y = self.normalise(rows, None, None).view(x.shape)
-        per_channel = (self.dim,) + (1,) * (x.dim() - 2)
-        if self.weight is not None:
-            y = y * (self.weight + self.cfg.gain_offset).view(per_channel).to(y.dtype)
-        if self.bias is not None:
-            y = y + self.bias.view(per_channel).to(y.dtype)
-        return y
-
-    def extra_repr(self) -> str:
-        """Show what decides the result."""
-        over = f", axes={self.cfg.axes}" if self.image else ""
-        return f"{self.dim}, eps={self.cfg.eps}, p={self.cfg.p}, impl={self.impl}{over}"
-
-
-class NormedLayer(nn.Module):
-    """A weight layer whose summed inputs are normalised: norm(Wx) + b, or norm(Wx + b) with the bias inside."""
-
-    def __init__(self, layer: nn.Linear | nn.Conv2d, norm: nn.Module, outer_bias: nn.Parameter | None) -> None:
-        super().__init__()
-        self.layer, self.norm = layer, norm
-        self.register_parameter("bias", outer_bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map `x` [..., in] to [..., out] (linear) or [N, in, H, W] to [N, out, H', W'] (convolution)."""
-        y = self.norm(self.layer(x))
-        if self.bias is None:
-            return y
-        shape = (-1, 1, 1) if isinstance(self.layer, nn.Conv2d) else (-1,)
-        return y + self.bias.view(shape).to(y.dtype)
 
 
 @dataclass(frozen=True)
@@ -110,6 +39,8 @@ class NormFamily(ABC):
     allows_partial: bool = False
     #: The fewest rows that a training batch must hold.
     min_rows: int = 1
+    #: The names in `cfg.extra` that this norm knows.
+    options: tuple[str, ...] = ()
 
     def __init__(self, cfg: NormConfig, impl: str) -> None:
         self.cfg, self.impl = cfg, impl

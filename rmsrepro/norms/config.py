@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_type_hints
 
 from rmsrepro.errors import ConfigError
+from rmsrepro.typed import convert
 
 IMPLS = ("auto", "composed", "torch", "fused", "compile")
 
@@ -27,7 +29,7 @@ class NormConfig:
     name: str = "rmsnorm"
     """The family: the module `rmsrepro.norms.<name>` and the file conf/norm/<name>.yaml."""
     preset: str | None = None
-    """A code base whose semantics to take: a file of conf/norm/preset."""
+    """The code base, a file of conf/norm/preset, whose semantics `norm_config` put into the fields below."""
     eps: float = 1e-5
     """Added to the statistic so that a zero row does not divide by zero."""
     eps_placement: str = "inside"
@@ -59,6 +61,8 @@ class NormConfig:
 
     def validate(self) -> None:
         """Refuse values that mean nothing, naming the field, what was given and what is allowed."""
+        for name, hint in get_type_hints(type(self)).items():
+            convert(hint, getattr(self, name), f"norm.{name}")
         for name, allowed in CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
@@ -67,6 +71,8 @@ class NormConfig:
             raise ConfigError(f"norm.p={self.p}: allowed is 0 < p <= 1 (1 takes the statistic from all elements)")
         if not 0.0 <= self.eps < float("inf"):
             raise ConfigError(f"norm.eps={self.eps}: allowed is a finite number that is not negative")
+        if not math.isfinite(self.gain_offset):
+            raise ConfigError(f"norm.gain_offset={self.gain_offset}: allowed is a finite number")
         if not 0.0 < self.momentum <= 1.0:
             raise ConfigError(f"norm.momentum={self.momentum}: allowed is 0 < momentum <= 1")
 
@@ -84,6 +90,6 @@ def partial_size(n: int, p: float, rounding: str = "ceil") -> int:
     exact = n * p
     nearest = round(exact)
     # 48 * 0.0625 and its like must not be pushed over by the last bit of the product.
-    is_whole = abs(exact - nearest) < 1e-9 * max(n, 1)
+    is_whole = abs(exact - nearest) <= 1e-12 * max(exact, 1.0)
     k = nearest if is_whole else int(exact) + (rounding == "ceil")
     return min(max(k, 1), max(n, 1))

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Iterable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-import rmsrepro.norms
-from rmsrepro.conf import load_preset, load_yaml
+from rmsrepro.conf import load_preset, load_yaml, option_names
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms.base import SITES, Conv2dShape, NormFamily
-from rmsrepro.norms.config import IMPLS, NormConfig, field_names
+from rmsrepro.norms.config import IMPLS, NormConfig
 from rmsrepro.norms.functional import choose_impl
-
-_NOT_NORMS = {"base", "composed", "config", "factory", "functional"}
+from rmsrepro.typed import build
 
 
 def norm_names() -> list[str]:
-    """List the normalisers: one for each module of this folder that defines a family."""
-    folder = Path(rmsrepro.norms.__file__).parent
-    return sorted(m.name for m in pkgutil.iter_modules([str(folder)]) if m.name not in _NOT_NORMS)
+    """List the normalisers: one for each file of conf/norm, with a module of the same name in this folder."""
+    return option_names("norm")
 
 
 def family_module(name: str) -> str:
     """Return the module name of the norm `name`; case, hyphens and underscores do not matter."""
-    wanted = name.lower().replace("_", "").replace("-", "")
-    if wanted not in norm_names():
+    wanted = name.lower().replace("_", "").replace("-", "") if isinstance(name, str) else None
+    if wanted is None or wanted not in norm_names():
         raise ConfigError(f"norm={name}: known norms are {', '.join(norm_names())}")
     return wanted
 
@@ -53,6 +47,10 @@ class NormFactory:
         family = find_family(cfg.name)
         if cfg.p < 1.0 and not family.allows_partial:
             raise ConfigError(f"norm.p={cfg.p}: {cfg.name} has no partial statistic; allowed is 1.0")
+        unknown = sorted(set(cfg.extra) - set(family.options))
+        if unknown:
+            known = f"it knows {', '.join(family.options)}" if family.options else "it has none"
+            raise ConfigError(f"norm.extra.{unknown[0]}: {cfg.name} has no such option; {known}")
         self.cfg, self.impl = cfg, impl
         self.family = family(cfg, impl)
 
@@ -102,13 +100,10 @@ class NormFactory:
 def norm_config(name: str, preset: str | None = None, **overrides: Any) -> NormConfig:
     """Return the configuration of `name`: conf/norm's file, then a code base's preset, then `overrides`."""
     module = family_module(name)
-    unknown = sorted(set(overrides) - set(field_names()))
-    if unknown:
-        raise ConfigError(f"norm.{unknown[0]}: {name} has the fields {', '.join(field_names())}")
     values = load_yaml(f"norm/{module}.yaml")
     if preset is not None:
         values |= load_preset(preset) | {"preset": preset}
-    return replace(NormConfig(), **(values | overrides))
+    return build(NormConfig, values | overrides, "norm")
 
 
 def build_norm(name: str, dim: int, *, impl: str = "auto", preset: str | None = None, **fields: Any) -> nn.Module:

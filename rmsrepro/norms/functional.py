@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -39,12 +41,9 @@ def rms_norm(
     impl = choose_impl("rms_norm", impl)
     if impl == "torch" and plain and k == x.shape[-1] and eps_placement == "inside" and not _may_overflow(x):
         gain = weight if weight is None or not gain_offset else weight + gain_offset
-        if gain is not None and gain.dtype != x.dtype:
-            # Stock rms_norm leaves its fused path for mixed types; the product outside costs less.
-            y = F.rms_norm(x, x.shape[-1:], None, eps)
-            return composed.affine(y, gain, bias, x.dtype)
-        y = F.rms_norm(x, x.shape[-1:], gain, eps)
-        return (y if bias is None else y + bias.to(y.dtype)).to(x.dtype)
+        a, gain, bias = _one_type(x, gain, bias)
+        y = F.rms_norm(a, x.shape[-1:], gain, eps)
+        return (y if bias is None else y + bias).to(x.dtype)
     a = x.to(composed.compute_type(x, compute_dtype))
     y = composed.rms_rows(a, eps, k, eps_placement)
     return composed.affine(y, weight, bias, x.dtype, gain_offset=gain_offset, cast_before_gain=cast_before_gain)
@@ -68,10 +67,9 @@ def layer_norm(
     """
     plain = not cast_before_gain and compute_dtype == "auto" and not gain_offset
     impl = choose_impl("layer_norm", impl)
-    if impl == "torch" and plain and eps_placement == "inside":
-        if weight is not None and weight.dtype != x.dtype:
-            return composed.affine(F.layer_norm(x, x.shape[-1:], None, None, eps), weight, bias, x.dtype)
-        return F.layer_norm(x, x.shape[-1:], weight, bias, eps).to(x.dtype)
+    if impl == "torch" and plain and eps_placement == "inside" and not _may_overflow(x):
+        a, weight, bias = _one_type(x, weight, bias)
+        return F.layer_norm(a, x.shape[-1:], weight, bias, eps).to(x.dtype)
     a = x.to(composed.compute_type(x, compute_dtype))
     y = composed.layer_rows(a, eps, eps_placement)
     return composed.affine(y, weight, bias, x.dtype, gain_offset=gain_offset, cast_before_gain=cast_before_gain)
@@ -109,6 +107,14 @@ def choose_impl(op: str, impl: str) -> str:
     if impl == "fused":
         raise ConfigError(f"impl=fused: no fused kernel is installed for {op}; use impl=auto, torch or composed")
     raise ConfigError(f"impl={impl}: allowed are auto, composed, torch, fused, compile")
+
+
+def _one_type(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
+    """Widen all to the widest type among them, so that a stock operation rounds once, at the end."""
+    widest = x.dtype
+    for parameter in parameters:
+        widest = widest if parameter is None else torch.promote_types(widest, parameter.dtype)
+    return x.to(widest), *(None if p is None else p.to(widest) for p in parameters)
 
 
 def _may_overflow(x: Tensor) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rmsrepro.norms.base import RowNorm, RowNormFamily
+from rmsrepro.norms.base import RowNormFamily
 from rmsrepro.norms.functional import layer_norm
+from rmsrepro.norms.modules import RowNorm
 
 
 class LayerNorm(RowNorm):
@@ -13,18 +14,7 @@ class LayerNorm(RowNorm):
 
     def normalise(self, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
         """Normalise rows `x` [..., n] over their last dimension."""
-        cfg = self.cfg
-        return layer_norm(
-            x,
-            weight,
-            bias,
-            cfg.eps,
-            self.impl,
-            eps_placement=cfg.eps_placement,
-            compute_dtype=cfg.compute_dtype,
-            gain_offset=cfg.gain_offset if weight is not None else 0.0,
-            cast_before_gain=cfg.cast_before_gain,
-        )
+        return layer_norm(x, weight, bias, **self.row_options())
 
 
 class Family(RowNormFamily):

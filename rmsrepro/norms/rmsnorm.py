@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rmsrepro.norms.base import RowNorm, RowNormFamily
+from rmsrepro.norms.base import RowNormFamily
 from rmsrepro.norms.functional import rms_norm
+from rmsrepro.norms.modules import RowNorm
 
 
 class RMSNorm(RowNorm):
@@ -13,20 +14,7 @@ class RMSNorm(RowNorm):
 
     def normalise(self, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
         """Normalise rows `x` [..., n] over their last dimension."""
-        cfg = self.cfg
-        return rms_norm(
-            x,
-            weight,
-            bias,
-            cfg.eps,
-            cfg.p,
-            self.impl,
-            eps_placement=cfg.eps_placement,
-            rounding=cfg.rounding,
-            compute_dtype=cfg.compute_dtype,
-            gain_offset=cfg.gain_offset if weight is not None else 0.0,
-            cast_before_gain=cfg.cast_before_gain,
-        )
+        return rms_norm(x, weight, bias, partial=self.cfg.p, rounding=self.cfg.rounding, **self.row_options())
 
 
 class Family(RowNormFamily):

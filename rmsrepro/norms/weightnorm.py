@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms.base import Conv2dShape, NormFamily
+from rmsrepro.norms.composed import compute_type
 from rmsrepro.norms.config import NormConfig
 
 
@@ -20,7 +21,7 @@ class _WeightNormed(nn.Module):
 
     def __init__(self, plain: nn.Linear | nn.Conv2d, cfg: NormConfig) -> None:
         super().__init__()
-        self.eps = cfg.eps
+        self.cfg = cfg
         self.weight = nn.Parameter(plain.weight.detach())
         # The layer starts as the plain one does: the gain is the length that the plain weight has.
         lengths = self._lengths().detach().flatten()
@@ -28,14 +29,17 @@ class _WeightNormed(nn.Module):
         self.register_parameter("bias", None if plain.bias is None else nn.Parameter(plain.bias.detach()))
 
     def _lengths(self) -> Tensor:
-        return (self.weight.square().flatten(1).sum(1) + self.eps).sqrt()
+        w = self.weight.flatten(1).to(compute_type(self.weight, self.cfg.compute_dtype))
+        if self.cfg.eps_placement == "outside":
+            return torch.linalg.vector_norm(w, dim=1) + self.cfg.eps
+        return (w.square().sum(1) + self.cfg.eps).sqrt()
 
     def effective_weight(self) -> Tensor:
         """Return the weight that the layer multiplies with, in the shape of the plain layer's."""
         scale = self._lengths().reciprocal()
         if self.gain is not None:
             scale = scale * self.gain
-        return self.weight * scale.view(-1, *[1] * (self.weight.dim() - 1))
+        return (self.weight * scale.view(-1, *[1] * (self.weight.dim() - 1))).to(self.weight.dtype)
 
 
 class WeightNormLinear(_WeightNormed):

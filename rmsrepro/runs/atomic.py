@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ def atomic_writer(path: Path) -> Generator[IO[bytes]]:
     Raises the operating system's OSError unchanged (disk full, read-only file system, no permission).
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY_SUFFIX}")
     try:
         with temporary.open("xb") as file:
             yield file

@@ -4,7 +4,6 @@ import errno
 import fcntl
 import json
 import os
-import socket
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -41,7 +40,7 @@ def exclusive_lock(lock_file: Path) -> Generator[None]:
             )
         holder = {
             "pid": os.getpid(),
-            "host": socket.gethostname(),
+            "host": os.uname().nodename,
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         os.ftruncate(descriptor, 0)

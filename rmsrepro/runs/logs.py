@@ -17,7 +17,7 @@ class _FileHandler(logging.FileHandler):
             return
         logging.getLogger(LOGGER_NAME).removeHandler(self)
         print(
-            f"warning: cannot write {self.baseFilename} ({error.strerror}); logging to it stops",
+            f"WARNING: cannot write {self.baseFilename} ({error.strerror}); logging to it stops",
             file=sys.stderr,
         )
 

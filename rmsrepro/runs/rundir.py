@@ -1,9 +1,8 @@
 """A run's directory: where it lies, what is in it, what state it is in and who works on it."""
 
 import os
-import socket
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +39,7 @@ class RunDir:
         self.log = self.path / "log"
         self.checkpoints = self.path / "checkpoints"
         self.lock_file = self.path / ".lock"
+        self._locked_here = False
 
     @classmethod
     def locate(cls, runs_root: Path, task: str, norm: str, config_hash: str) -> "RunDir":
@@ -50,17 +50,31 @@ class RunDir:
         return f"RunDir({str(self.path)!r})"
 
     def create(self) -> None:
-        """Make the directory and its checkpoints folder; raises ConfigError if they cannot be written."""
+        """Make the directory and its checkpoints folder.
+
+        Raises ConfigError if they cannot be written or the directory holds other things and is no run.
+        """
         with self._writable():
+            self._refuse_other_directories()
             self.checkpoints.mkdir(parents=True, exist_ok=True)
             self.lock_file.touch()
 
     @contextmanager
     def lock(self) -> Generator[None]:
-        """Hold the run for the block, or raise RunLockedError in one line if another process has it."""
+        """Hold the run for the block, or raise RunLockedError in one line if another process has it.
+
+        Partial files of a writer that was killed are removed, since with the lock held nobody writes them.
+        """
         self.create()
         with exclusive_lock(self.lock_file):
-            yield
+            self._locked_here = True
+            for folder in (self.path, self.checkpoints):
+                for partial in folder.glob(f".*{TEMPORARY_SUFFIX}"):
+                    partial.unlink(missing_ok=True)
+            try:
+                yield
+            finally:
+                self._locked_here = False
 
     def status(self) -> RunStatus | None:
         """Return what status.json says, or None if there is none that can be read."""
@@ -74,7 +88,7 @@ class RunDir:
         """Replace status.json; ``fields`` are free (step, exit code, error text). Raises OSError."""
         if state not in STATES:
             raise ValueError(f"state: got {state!r}, allowed are {', '.join(STATES)}")
-        origin = {"pid": os.getpid(), "host": socket.gethostname()}
+        origin = {"pid": os.getpid(), "host": os.uname().nodename}
         now = datetime.now(UTC).isoformat(timespec="seconds")
         write_json_atomic(self.status_json, {"state": state, "updated": now, **origin, **fields})
 
@@ -98,28 +112,36 @@ class RunDir:
             return False
 
     def clear(self) -> None:
-        """Remove what the harness wrote here, so that the run starts afresh; call it inside `lock`.
+        """Remove what the harness wrote here, so that the run starts afresh; holds the lock meanwhile.
 
-        Files it does not know stay, W&B's offline records of earlier attempts too.
-        Raises ConfigError for a directory that holds something but is no run.
+        Files it does not know stay, W&B's records of earlier attempts too. Raises RunLockedError when
+        another process works here, ConfigError for a directory of other things that is no run.
         """
-        if not self.path.exists() or not any(self.path.iterdir()):
+        if not self.path.exists():
             return
-        if not any(file.is_file() for file in (self.lock_file, self.status_json, self.manifest_json)):
-            raise ConfigError(f"{self.path}: not a run directory, so nothing in it was removed; empty it by hand")
+        if not self._locked_here:
+            with self.lock():
+                self.clear()
+            return
         with self._writable():
             # Result and status go first: cut short, a clearing leaves a run that is not taken for done.
-            for file in (self.result_json, self.status_json, self.metrics_jsonl, self.log):
+            first = (self.result_json, self.status_json, self.metrics_jsonl, self.log)
+            last = (self.manifest_json, self.config_yaml)
+            for file in (*first, *self.checkpoints.glob("*.pt"), *last):
                 file.unlink(missing_ok=True)
-            for pattern in ("*.pt", f".*{TEMPORARY_SUFFIX}"):
-                for file in self.checkpoints.glob(pattern):
-                    file.unlink(missing_ok=True)
-            for file in self.path.glob(f".*{TEMPORARY_SUFFIX}"):
-                file.unlink(missing_ok=True)
-            for file in (self.config_yaml, self.manifest_json):
-                file.unlink(missing_ok=True)
-        with suppress(OSError):  # somebody's own files keep the folder
-            self.checkpoints.rmdir()
+
+    def _refuse_other_directories(self) -> None:
+        if not self.path.is_dir():
+            return
+        signs = {self.lock_file, self.config_yaml, self.manifest_json, self.status_json}
+        outputs = {self.result_json, self.metrics_jsonl, self.log, self.checkpoints, self.path / "wandb"}
+        content = set(self.path.iterdir())
+        others = content - signs - outputs
+        if others and not content & signs:
+            raise ConfigError(
+                f"{self.path}: not a run directory (it holds {min(others).name});"
+                " move it away or set runs.root to another folder"
+            )
 
     @contextmanager
     def _writable(self) -> Generator[None]:

@@ -20,7 +20,7 @@ def start_session(
     Raises what wandb raises when not even an offline run can be started.
     """
     folder = Path(run_options["dir"]) / "wandb"
-    _keep_caches_in(folder)
+    _prepare_environment(folder)
     import wandb
 
     wandb.setup(wandb.Settings(silent=True))
@@ -36,6 +36,14 @@ def start_session(
         except Exception as error:  # no network, a refused key, a broken server
             _clear_failed_start(wandb, folder, run_options["id"], error)
     return wandb.init(**run_options, mode="offline", settings=settings), "offline"
+
+
+def end_session(run: Any, exit_code: int) -> None:
+    """Close the run and W&B's service process, so that the next run of this process starts afresh."""
+    import wandb
+
+    run.finish(exit_code=exit_code)
+    wandb.teardown(exit_code=exit_code)
 
 
 def _settings(wandb: Any, init_timeout_s: float, finish_timeout_s: float) -> Any:
@@ -66,8 +74,10 @@ def _clear_failed_start(wandb: Any, folder: Path, run_id: str, error: Exception)
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _keep_caches_in(folder: Path) -> None:
+def _prepare_environment(folder: Path) -> None:
     """Point W&B's caches into the run directory: the home directory may be read-only or missing."""
+    # Its own usage reports would hold up the end of a process for 10 s when the server does not answer.
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     for kind in ("CACHE", "CONFIG", "DATA"):
         cache = folder / f".{kind.lower()}"
         cache.mkdir(parents=True, exist_ok=True)

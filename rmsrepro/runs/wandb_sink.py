@@ -1,8 +1,8 @@
 """Weights & Biases as a listener: it can be absent, offline or dead without the run noticing."""
 
 import logging
+import os
 import queue
-import secrets
 import threading
 import time
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Any
 from rmsrepro.runs.rundir import RunDir
 from rmsrepro.runs.sinks import Row
 from rmsrepro.runs.wandb_mode import WandbMode, resolve_mode
-from rmsrepro.runs.wandb_session import start_session
+from rmsrepro.runs.wandb_session import end_session, start_session
 
 MARGIN_S = 10.0  # on top of W&B's own time limits, for what these do not cover
 _QUEUED_ROWS = 10_000
@@ -49,7 +49,7 @@ class WandbSink:
         """
         resolve_mode(mode, {})  # a misspelt mode is the user's to mend, not W&B's failure
         attempt = 1 + sum(1 for _ in (run_dir.path / "wandb").glob("*run-*"))
-        self.run_id = f"{run_dir.path.name}-{attempt}-{secrets.token_hex(3)}"
+        self.run_id = f"{run_dir.path.name}-{attempt}-{os.urandom(3).hex()}"
         self.mode: WandbMode = "disabled"
         self._init_limit_s = init_timeout_s + MARGIN_S
         self._finish_timeout_s = finish_timeout_s
@@ -138,6 +138,6 @@ class WandbSink:
             run.summary.update(value)
         else:
             started_s = time.monotonic()
-            run.finish(exit_code=value)
+            end_session(run, value)
             if self.mode == "online" and time.monotonic() - started_s >= self._finish_timeout_s:
                 _log.warning("W&B did not take everything in time; send the rest with: wandb sync")

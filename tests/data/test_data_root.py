@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import pytest
+
+from rmsrepro.data.root import data_root
+from rmsrepro.errors import DataError
+
+
+@pytest.fixture(autouse=True)
+def _no_variable(monkeypatch, tmp_path):
+    monkeypatch.delenv("RMSREPRO_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_the_configured_root_beats_the_variable_which_beats_the_cache(monkeypatch, tmp_path):
+    assert data_root() == tmp_path / "cache" / "rmsrepro" / "data"
+    monkeypatch.setenv("RMSREPRO_DATA", str(tmp_path / "from variable"))
+    assert data_root() == tmp_path / "from variable"
+    assert data_root(str(tmp_path / "Größe")) == tmp_path / "Größe"
+
+
+def test_an_empty_variable_counts_as_not_set(monkeypatch, tmp_path):
+    monkeypatch.setenv("RMSREPRO_DATA", "")
+    assert data_root() == tmp_path / "cache" / "rmsrepro" / "data"
+
+
+@pytest.mark.parametrize("launch_dir", [None, "elsewhere"])
+def test_a_relative_root_is_meant_from_the_launch_directory(monkeypatch, tmp_path, launch_dir):
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    start = tmp_path / launch_dir / "b" if launch_dir else None
+    expected = tmp_path / launch_dir / "d" if launch_dir else tmp_path / "d"
+    assert data_root("../d", launch_dir=start) == expected
+
+
+def test_the_same_folder_through_a_symlink_is_the_same_root(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert data_root(str(tmp_path / "link" / "x")) == data_root(str(tmp_path / "real" / "x"))
+
+
+def test_an_unwritable_cache_gives_way_to_the_fallback(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")  # not even root can write there
+    assert data_root(fallback=tmp_path / "runs" / "data") == tmp_path / "runs" / "data"
+
+
+def test_nowhere_to_write_names_the_setting(monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    with pytest.raises(DataError, match=r"/proc/nowhere.*set data.root=DIR or RMSREPRO_DATA=DIR"):
+        data_root(fallback=Path("/proc/neither"))
+
+
+@pytest.mark.parametrize("by", ["data.root", "RMSREPRO_DATA"])
+def test_a_file_as_root_is_refused_by_the_name_of_its_setting(monkeypatch, tmp_path, by):
+    file = tmp_path / "file"
+    file.touch()
+    if by == "RMSREPRO_DATA":
+        monkeypatch.setenv(by, str(file))
+    with pytest.raises(DataError, match=f"{by} is .*file"):
+        data_root(str(file) if by == "data.root" else None)
