@@ -26,10 +26,12 @@ def one_line(error: Exception, overrides: list[str]) -> str:
     missing = re.search(r"Could not override '([^']+)'", text)
     if missing:
         return f"{missing.group(1)}: no such setting{_nearest(missing.group(1), _settings())}; --help lists them"
-    option = re.search(r"Could not (?:find|load) '([^'/]+)/([^']+)'", text)
+    option = re.search(r"Could not (?:find|load) '(?!hydra/)([^'/]+)/([^']*)'", text)
     if option:
         group, name = option.groups()
         return f"{group}={name}: known are {', '.join(option_names(group))}"
+    if error.__cause__ is not None:
+        text += f": {error.__cause__}"
     return " ".join(text.split()) or type(error).__name__
 
 

@@ -7,18 +7,21 @@ file, its code base's preset, the task's recipe (what the task sets for this siz
 from __future__ import annotations
 
 import importlib
+import os
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from rmsrepro.conf import conf_dir, load_preset, option_names
 from rmsrepro.config import Config, TaskConfig
 from rmsrepro.errors import ConfigError
+from rmsrepro.overrides import check_overrides
 from rmsrepro.typed import build
 
 
@@ -35,6 +38,7 @@ def compose_config(overrides: list[str]) -> Config:
 
     Raises ConfigError, or Hydra's and OmegaConf's own errors, which `rmsrepro.cli_errors` turns into one line.
     """
+    check_overrides(overrides)
     register_defaults()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
@@ -45,7 +49,7 @@ def finish(cfg: DictConfig, overrides: list[str]) -> Config:
     """Apply recipe and preset below the command line, then build and validate the typed configuration."""
     values: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # pyrefly: ignore[bad-assignment]
     values.pop("hydra", None)
-    given = _given_keys(overrides)
+    given = check_overrides(overrides)
     recipe = values.pop("recipe")
     by_recipe = _apply_recipe(values, recipe, given)
     preset = get(values, "norm.preset")
@@ -56,20 +60,28 @@ def finish(cfg: DictConfig, overrides: list[str]) -> Config:
     task_values = values.pop("task")
     config = build(Config, values)
     config.task = build(task_config_class(str(task_values["name"])), task_values, "task")
+    _anchor_paths(config)
     config.validate()
     return config
 
 
 def task_config_class(name: str) -> type[TaskConfig]:
-    """Return the configuration class of a task: `TaskConfig` in `rmsrepro.tasks.<name>.config`."""
-    if name not in option_names("task"):
-        raise ConfigError(f"task={name}: known tasks are {', '.join(option_names('task'))}")
-    return importlib.import_module(f"rmsrepro.tasks.{name}.config").Config
+    """Return the configuration class of a task: `Config` in `rmsrepro.tasks.<name>.config`."""
+    try:
+        return importlib.import_module(f"rmsrepro.tasks.{name}.config").Config
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("rmsrepro.tasks."):
+            raise
+        raise ConfigError(f"task={name}: known tasks are {', '.join(option_names('task'))}") from error
 
 
-def _given_keys(overrides: list[str]) -> frozenset[str]:
-    parsed = OverridesParser.create().parse_overrides(overrides)
-    return frozenset(override.key_or_group for override in parsed)
+def _anchor_paths(config: Config) -> None:
+    """Make relative folders absolute: they are meant from where the command was started, wherever Hydra changes to."""
+    launched_from = Path(HydraConfig.get().runtime.cwd) if HydraConfig.initialized() else Path.cwd()
+    if config.data.root is not None:
+        config.data.root = str(launched_from / Path(config.data.root).expanduser())
+    if config.runs.root is not None:
+        config.runs.root = str(launched_from / Path(os.path.expandvars(config.runs.root)).expanduser())
 
 
 def _covers(keys: frozenset[str], key: str) -> bool:

@@ -93,6 +93,8 @@ class TrainConfig:
         _share("train", self, "beta1", "beta2", "beta1_late", "momentum", "decay_start")
         if not 0 <= self.weight_decay < float("inf"):
             raise ConfigError(f"train.weight_decay={self.weight_decay}: allowed is 0 or more")
+        if self.stop_at is not None and not abs(self.stop_at) < float("inf"):
+            raise ConfigError(f"train.stop_at={self.stop_at}: allowed is a finite number")
         _one_of("train.optimizer", self.optimizer, ("adam", "adamw", "sgd", "adam_eps_inside"))
         if not 1 < self.plateau_factor < float("inf"):
             raise ConfigError(f"train.plateau_factor={self.plateau_factor}: allowed is a finite number above 1")

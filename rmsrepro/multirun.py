@@ -6,9 +6,11 @@ the next, and one bad job stops the rest. Another launcher or sweeper, asked for
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -22,17 +24,42 @@ def expand(overrides: Sequence[str]) -> list[list[str]]:
 
 
 def run(overrides: Sequence[str]) -> int:
-    """Run every job of the sweep, go on when one fails, say which did, and return the worst exit code."""
+    """Run every job of the sweep, go on when one fails, say which did, and return the worst exit code.
+
+    SIGINT and SIGTERM are passed on to the job at work, which saves and leaves, and end the sweep.
+    """
     jobs = expand(overrides)
-    codes = []
+    codes: list[int] = []
+    signals = _PassedOn()
     for number, job in enumerate(jobs):
         print(f"[{number + 1}/{len(jobs)}] {' '.join(job)}", file=sys.stderr, flush=True)
-        code = subprocess.run([sys.executable, "-m", "rmsrepro", *job], check=False).returncode
-        codes.append(code if code >= 0 else 128 - code)
-        if codes[-1] == 130:
-            break  # Ctrl-C stops the sweep, not only the job that received it.
+        codes.append(signals.wait_for(subprocess.Popen([sys.executable, "-m", "rmsrepro", *job])))
+        if signals.received:
+            break
     print(f"{codes.count(0)} of {len(jobs)} runs done", file=sys.stderr)
     for job, code in zip(jobs, codes, strict=False):
         if code != 0:
             print(f"  exit {code}: {' '.join(job)}", file=sys.stderr)
-    return max(codes, default=0)
+    return 128 + signals.received if signals.received else max(codes, default=0)
+
+
+class _PassedOn:
+    """Hands SIGINT and SIGTERM to a child, whose own handling decides when it ends."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._child: subprocess.Popen[bytes] | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._handle)
+
+    def wait_for(self, child: subprocess.Popen[bytes]) -> int:
+        """Wait for the child's end and return its exit code, 128 + n where signal n killed it."""
+        self._child = child
+        code = child.wait()
+        self._child = None
+        return code if code >= 0 else 128 - code
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        self.received = number
+        if self._child is not None:
+            self._child.send_signal(number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Generator, Sequence
 from typing import Any, Literal
 
@@ -44,11 +45,11 @@ class TriggeredAverage:
     @torch.no_grad()
     def observe(self, value: float) -> None:
         """Take in the validation metric of an evaluation, and start averaging where it says so."""
-        if not self._on or self._means:
+        if not self._on or self._means or not math.isfinite(value):
             return
         value *= self._sign
         earlier = self._history[: max(len(self._history) - self._patience, 0)]
-        if earlier and not value <= min(earlier):
+        if earlier and value > min(earlier):
             self._means, self._count = [p.detach().clone() for p in self._parameters], 1
         self._history.append(value)
 

@@ -21,12 +21,15 @@ def clip_gradients(parameters: Sequence[nn.Parameter], cfg: TrainConfig) -> Tens
     norms = torch._foreach_norm(grads)
     total = torch.linalg.vector_norm(torch.stack([norm.float() for norm in norms]))
     if cfg.clip_norm_per_tensor is not None:
-        scales = [torch.clamp(cfg.clip_norm_per_tensor / (norm + 1e-12), max=1.0) for norm in norms]
-        torch._foreach_mul_(grads, scales)
+        torch._foreach_mul_(grads, [_scale(cfg.clip_norm_per_tensor, norm) for norm in norms])
         total_after = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads)).float())
     else:
         total_after = total
     if cfg.clip_norm is not None:
-        scale = torch.clamp(cfg.clip_norm / (total_after + 1e-12), max=1.0)
-        torch._foreach_mul_(grads, torch.where(scale.isfinite(), scale, 1.0))
+        torch._foreach_mul_(grads, _scale(cfg.clip_norm, total_after))
     return total
+
+
+def _scale(limit: float, norm: Tensor) -> Tensor:
+    """Return what shrinks `norm` to `limit`, and 1 where it is below or not finite."""
+    return torch.where(norm.isfinite(), torch.clamp(limit / (norm + 1e-12), max=1.0), 1.0)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
 from rmsrepro.errors import ConfigError
+
+T = TypeVar("T")
+
+#: How long a process waits for the others; the main one evaluates alone meanwhile.
+PATIENCE = timedelta(hours=6)
 
 
 @dataclass(frozen=True)
@@ -32,14 +39,25 @@ class World:
         dist.all_reduce(total)
         return total.item()
 
-    def any(self, flag: bool, device: torch.device) -> bool:
-        """Say whether `flag` is set in any process, so that all leave the loop at the same step."""
-        return flag if self.size == 1 else self.sum(float(flag), device) > 0
+    def max(self, value: int, device: torch.device) -> int:
+        """Return the largest `value` of all processes: a signal that one received makes all leave at one step."""
+        if self.size == 1:
+            return value
+        largest = torch.tensor(value, device=device)
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+        return int(largest.item())
 
-    def barrier(self) -> None:
-        """Wait for all processes."""
-        if self.size > 1:
-            dist.barrier()
+    def any(self, flag: bool, device: torch.device) -> bool:
+        """Say whether `flag` is set in any process."""
+        return self.max(int(flag), device) > 0
+
+    def share(self, value: T) -> T:
+        """Return the main process's `value` in every process."""
+        if self.size == 1:
+            return value
+        box = [value]
+        dist.broadcast_object_list(box)
+        return box[0]
 
 
 def join(device_name: str) -> tuple[World, torch.device]:
@@ -53,7 +71,7 @@ def join(device_name: str) -> tuple[World, torch.device]:
     if on_gpu:
         torch.cuda.set_device(device)
     if size > 1:
-        dist.init_process_group("nccl" if on_gpu else "gloo")
+        dist.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
     return World(rank, size), device
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
 
 class DivergedError(RuntimeError):
-    """Training produced a number that is not finite."""
+    """Training produced a number that is not finite; `step` counts from 1, as the rows of metrics do."""
 
-    def __init__(self, what: str, step: int, lr: float, loss: float, tensors: list[str]) -> None:
-        self.step, self.lr, self.loss, self.tensors = step, lr, loss, tensors
-        named = ", ".join(tensors[:8]) + (f" and {len(tensors) - 8} more" if len(tensors) > 8 else "")
+    def __init__(self, what: str, step: int, lr: float, loss: float, names: Sequence[str]) -> None:
+        self.step, self.lr, self.loss, self.tensors = step, lr, loss, list(names)
+        named = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         super().__init__(f"{what} at step {step}, learning rate {lr:.6g}; not finite: {named or 'only the loss'}")
 
 
@@ -37,8 +37,7 @@ def diverged(what: str, model: nn.Module, step: int, lr: float, loss: float) -> 
     return DivergedError(what, step, lr, loss, nonfinite_tensors(model))
 
 
-def check_state(model: nn.Module, step: int, lr: float, loss: float) -> None:
-    """Raise DivergedError where a parameter or buffer (not a gradient) is not finite."""
+def bad_state(model: nn.Module, step: int, lr: float, loss: float) -> DivergedError | None:
+    """Return the error where a parameter or buffer (not a gradient) is not finite."""
     bad = [name for name in nonfinite_tensors(model) if not name.endswith(".grad")]
-    if bad:
-        raise DivergedError("the model's state is not finite", step, lr, loss, bad)
+    return DivergedError("the model's state is not finite", step, lr, loss, bad) if bad else None

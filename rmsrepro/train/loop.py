@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,8 +22,11 @@ from rmsrepro.runs.sinks import Row
 from rmsrepro.tasks.base import Task
 from rmsrepro.train import guard
 from rmsrepro.train.averaging import TriggeredAverage
+from rmsrepro.train.checkpoint import CheckpointError, check_fits
 from rmsrepro.train.clip import clip_gradients
 from rmsrepro.train.distributed import World, wrap
+from rmsrepro.train.guard import DivergedError
+from rmsrepro.train.losses import LossWindow
 from rmsrepro.train.optim import build_optimizer, set_hyperparameters
 from rmsrepro.train.plateau import Plateau
 from rmsrepro.train.schedule import beta1_at, lr_at
@@ -52,14 +55,26 @@ class Hooks:
 
 
 @dataclass
+class Step:
+    """What one optimiser step was made of."""
+
+    loss: Tensor
+    """The mean loss, still on the device."""
+    weight: float
+    """What the loss was divided by, for each process."""
+    items: int
+    """What throughput counts, over all processes."""
+    grad_norm: Tensor | None = None
+
+
+@dataclass
 class Outcome:
     """How the loop ended."""
 
     steps: int
     stopped_by: int = 0
-    """The signal that ended it early, or 0."""
+    """The signal that ended it, or 0."""
     reached_target: bool = False
-    eval_history: list[dict[str, float]] = field(default_factory=list)
 
 
 class Trainer:
@@ -76,23 +91,29 @@ class Trainer:
         self.runner = wrap(torch.compile(self.model) if compiled else self.model, world, device)  # pyrefly: ignore
         self.scaler = torch.amp.GradScaler(device.type, enabled=cfg.train.precision == "fp16")
         self.timer = StepTimer(device)
+        self.losses = LossWindow()
         self.best = BestTracker(task.spec.direction)
         self.plateau = Plateau(cfg.train)
         self.average = TriggeredAverage(self.parameters, cfg.train, task.spec.direction)
-        self.step, self.skipped_steps = 0, 0
+        self.step, self.skipped_steps, self.reached_target = 0, 0, False
         self.carry: Any = None
         self.steps_per_epoch = task.batches_per_epoch() // (cfg.train.accumulate * world.size)
+        #: What is left over once the last steps of an epoch are full is dropped, for every norm alike.
+        self.micro_batches_per_epoch = self.steps_per_epoch * cfg.train.accumulate * world.size
         self.total_steps = total_steps(cfg, self.steps_per_epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that the rest of the run depends on: tensors and plain values."""
         return {
+            "world_size": self.world.size,
             "step": self.step,
             "skipped_steps": self.skipped_steps,
+            "reached_target": self.reached_target,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict(),
             "timer": self.timer.state_dict(),
+            "losses": self.losses.state_dict(),
             "best": self.best.state_dict(),
             "plateau": self.plateau.state_dict(),
             "average": self.average.state_dict(),
@@ -100,87 +121,93 @@ class Trainer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint; a model with other names is refused, naming what is missing and unexpected."""
+        """Go on from a checkpoint; raises CheckpointError for one of another model or number of processes."""
+        if state["world_size"] != self.world.size:
+            raise CheckpointError(
+                f"the checkpoint is of {state['world_size']} processes and there are {self.world.size}: "
+                "start as many, or set runs.overwrite=true to start anew"
+            )
+        check_fits(state["model"], self.model)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])
         self.timer.load_state_dict(state["timer"])
+        self.losses.load_state_dict(state["losses"])
         self.best.load_state_dict(state["best"])
         self.plateau.load_state_dict(state["plateau"])
         self.average.load_state_dict(state["average"])
         self.step, self.skipped_steps = state["step"], state["skipped_steps"]
+        self.reached_target = state["reached_target"]
         self.carry = _to_device(state["carry"], self.device)
 
     def run(self, hooks: Hooks) -> Outcome:
-        """Train until the last step, the target, or a signal; raises DivergedError at a non-finite loss."""
+        """Train until the last step, the target, or a signal; raises DivergedError at a non-finite number."""
         cfg, log_every = self.cfg.train, self.cfg.track.log_every
-        outcome = Outcome(self.step)
-        losses = LossWindow(self.step)
+        signal = 0
         self.runner.train()
-        while self.step < self.total_steps:
+        while self.step < self.total_steps and not self.reached_target and not signal:
             lr = lr_at(self.step, self.total_steps, cfg) * self.plateau.scale
             set_hyperparameters(self.optimizer, lr, beta1_at(self.step, self.total_steps, cfg))
             self.timer.start()
-            loss, items, grad_norm = self._train_step(lr)
-            self.timer.stop(items)
-            losses.add(loss, lr)
+            done = self._train_step(lr)
             self.average.step()
+            self.timer.stop(done.items)
             self.step += 1
+            self.losses.add(self.step, done.loss, done.weight, lr)
             last = self.step == self.total_steps
             row_due, evaluation_due = last or self.step % log_every == 0, self._evaluation_due(last)
-            signal = hooks.stop_signal()
-            leaving = self.world.any(signal != 0, self.device)
-            save_due = evaluation_due or leaving or hooks.wants_save(self.step)
+            signal = self.world.max(hooks.stop_signal(), self.device)
+            save_due = evaluation_due or signal != 0 or hooks.wants_save(self.step)
             # On a GPU a look at the loss makes the host wait, so it is only taken when something depends on it.
             if self.device.type == "cpu" or row_due or save_due:
-                losses.check(self.model)
+                self._raise_together(self.losses.check(self.model))
             if self.world.is_main:
-                hooks.on_step(self.step, losses.latest)
+                hooks.on_step(self.step, self.losses.latest)
             if row_due:
-                row: Row = {"train/loss": self.world.sum(losses.mean(), self.device) / self.world.size, "train/lr": lr}
-                row |= {} if grad_norm is None else {"train/grad_norm": grad_norm.item()}
-                row |= {"train/skipped_steps": float(self.skipped_steps)} if self.scaler.is_enabled() else {}
+                row = self._row(lr, done.grad_norm)
                 if self.world.is_main:
                     hooks.on_rows(self.step, row | self.timer.recent(log_every))
             if save_due:
-                guard.check_state(self.model, self.step, lr, losses.latest)
+                self._raise_together(guard.bad_state(self.model, self.step, lr, self.losses.latest))
             if evaluation_due:
-                outcome.reached_target = self._evaluate(hooks, outcome)
+                self.reached_target = self._evaluate(hooks)
             if save_due and self.world.is_main:
                 hooks.save(self.state_dict())
-            if outcome.reached_target or (leaving and not last):
-                outcome.stopped_by = signal if leaving else 0
-                break
-        outcome.steps = self.step
-        return outcome
+        return Outcome(self.step, signal, self.reached_target)
 
-    def _train_step(self, lr: float) -> tuple[Tensor, int, Tensor | None]:
-        """Move the parameters once; return the mean loss, the items worked through and the gradient norm."""
+    def _train_step(self, lr: float) -> Step:
+        """Move the parameters once."""
+        number, on_cpu = self.step + 1, self.device.type == "cpu"
         for _ in range(MAX_SKIPPED_IN_A_ROW):
-            loss, items = self._forward_backward()
-            if self.device.type == "cpu" and not math.isfinite(loss.item()):
+            before = self._moving_state()
+            done = self._forward_backward()
+            if on_cpu:
                 # Found before the parameters move, so the names are those of the tensors at fault.
-                raise guard.diverged(f"the loss is {loss.item()}", self.model, self.step, lr, loss.item())
+                finite = math.isfinite(loss := done.loss.item())
+                fault = None if finite else guard.diverged(f"the loss is {loss}", self.model, number, lr, loss)
+                self._raise_together(fault)
             if not self.scaler.is_enabled():
-                grad_norm = clip_gradients(self.parameters, self.cfg.train)
-                if self.device.type == "cpu" and grad_norm is not None and not grad_norm.isfinite():
-                    raise guard.diverged("the gradient is not finite", self.model, self.step, lr, loss.item())
+                done.grad_norm = clip_gradients(self.parameters, self.cfg.train)
+                # The gradient is the same in all processes.
+                if on_cpu and done.grad_norm is not None and not done.grad_norm.isfinite():
+                    raise guard.diverged("the gradient is not finite", self.model, number, lr, done.loss.item())
                 self.optimizer.step()
-                return loss, items, grad_norm
+                return done
             scale = self.scaler.get_scale()
             self.scaler.unscale_(self.optimizer)
-            grad_norm = clip_gradients(self.parameters, self.cfg.train)
+            done.grad_norm = clip_gradients(self.parameters, self.cfg.train)
             self.scaler.step(self.optimizer)
             self.scaler.update()
             if self.scaler.get_scale() >= scale:
-                return loss, items, grad_norm
-            # The scale was too large and nothing moved: the same step again, with the same data and draws.
+                return done
+            # The scale was too large and no parameter moved: the same step again, as if this one had not been.
             self.skipped_steps += 1
-            guard.check_state(self.model, self.step, lr, loss.item())
-        raise guard.diverged(f"{MAX_SKIPPED_IN_A_ROW} overflows in a row", self.model, self.step, lr, math.inf)
+            self._raise_together(guard.bad_state(self.model, number, lr, done.loss.item()))
+            self._move_back(before)
+        raise guard.diverged(f"{MAX_SKIPPED_IN_A_ROW} overflows in a row", self.model, number, lr, math.inf)
 
-    def _forward_backward(self) -> tuple[Tensor, int]:
-        """Leave the mean loss's gradient in the parameters; return that loss and the items worked through."""
+    def _forward_backward(self) -> Step:
+        """Leave the mean loss's gradient in the parameters."""
         accumulate, world = self.cfg.train.accumulate, self.world
         epoch, index = divmod(self.step, self.steps_per_epoch)
         seeding.seed_step(self.cfg.seed, self.step, world.rank)
@@ -200,7 +227,33 @@ class Trainer:
                 self.scaler.scale(loss).backward()
             total += loss.detach()
         self.carry = carry
-        return total, sum(batch.items for batch in batches) * world.size
+        return Step(total, weight, sum(batch.items for batch in batches) * world.size)
+
+    def _moving_state(self) -> tuple[Any, list[Tensor]]:
+        """Return what a forward pass changes beside the gradients, where the step may have to be repeated."""
+        return self.carry, [b.clone() for b in self.model.buffers()] if self.scaler.is_enabled() else []
+
+    @torch.no_grad()
+    def _move_back(self, before: tuple[Any, list[Tensor]]) -> None:
+        self.carry, buffers = before
+        for buffer, value in zip(self.model.buffers(), buffers, strict=True):
+            buffer.copy_(value)
+
+    def _raise_together(self, error: DivergedError | None) -> None:
+        """Raise in every process what one has found, so that none waits for ever for one that left."""
+        if self.world.any(error is not None, self.device):
+            raise error or DivergedError("another process found a number", self.step, math.nan, math.nan, [])
+
+    def _row(self, lr: float, grad_norm: Tensor | None) -> Row:
+        """Return the row of metrics since the last one."""
+        row: Row = {"train/lr": lr}
+        if (mean := self.losses.take_mean()) is not None:
+            row["train/loss"] = self.world.sum(mean, self.device) / self.world.size
+        if grad_norm is not None:
+            row["train/grad_norm"] = grad_norm.item()
+        if self.scaler.is_enabled():
+            row["train/skipped_steps"] = self.skipped_steps
+        return row
 
     def _evaluation_due(self, last: bool) -> bool:
         every = self.cfg.train.eval_every
@@ -208,14 +261,14 @@ class Trainer:
             every = self.steps_per_epoch
         return last or (every > 0 and self.step % every == 0)
 
-    def _evaluate(self, hooks: Hooks, outcome: Outcome) -> bool:
+    def _evaluate(self, hooks: Hooks) -> bool:
         """Measure on the validation data; return whether the target is reached."""
         value, improved = 0.0, False
         if self.world.is_main:
             metrics = self.evaluate("valid")
             hooks.on_rows(self.step, dict(metrics))
-            outcome.eval_history.append(metrics)
-            value = metrics[self.task.spec.select]
+            # An accuracy can look well beside a loss that is not a number; such an evaluation counts as none.
+            value = metrics[self.task.spec.select] if all(map(math.isfinite, metrics.values())) else math.nan
             improved = self.best.update(value, self.step)
             if improved:
                 with self.average.swapped_in():
@@ -250,39 +303,6 @@ class Trainer:
     def _sync_only_last(self, last: bool) -> contextlib.AbstractContextManager[Any]:
         ddp = self.runner if isinstance(self.runner, nn.parallel.DistributedDataParallel) else None
         return contextlib.nullcontext() if last or ddp is None else ddp.no_sync()
-
-
-class LossWindow:
-    """The losses since the last row of metrics, left on the device until somebody looks."""
-
-    def __init__(self, first_step: int) -> None:
-        self.latest = math.nan
-        self._next_step = first_step
-        self._losses: list[Tensor] = []
-        self._lrs: list[float] = []
-        self._checked: list[float] = []
-
-    def add(self, loss: Tensor, lr: float) -> None:
-        """Keep one step's loss."""
-        self._losses.append(loss)
-        self._lrs.append(lr)
-
-    def check(self, model: nn.Module) -> None:
-        """Bring the losses to the host; raise DivergedError at the first that is not finite."""
-        for loss, lr in zip(torch.stack(self._losses).tolist() if self._losses else [], self._lrs, strict=True):
-            if not math.isfinite(loss):
-                raise guard.diverged(f"the loss is {loss}", model, self._next_step, lr, loss)
-            self._next_step += 1
-            self._checked.append(loss)
-            self.latest = loss
-        self._losses.clear()
-        self._lrs.clear()
-
-    def mean(self) -> float:
-        """Return the mean of the checked losses since the last call."""
-        mean = math.fsum(self._checked) / len(self._checked)
-        self._checked.clear()
-        return mean
 
 
 def total_steps(cfg: Config, steps_per_epoch: int) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import io
+import math
 import sys
 import time
-import traceback
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import IO, Any
 
@@ -24,16 +24,18 @@ from rmsrepro.runs.machine import hardware
 from rmsrepro.runs.manifest import build_manifest
 from rmsrepro.runs.progress import Progress, setup_run_logging
 from rmsrepro.runs.result import build_result
-from rmsrepro.runs.rundir import RunDir, State, runs_root
+from rmsrepro.runs.rundir import RunDir
 from rmsrepro.runs.sinks import JsonlSink, Row, Sink, SinkGroup
 from rmsrepro.runs.source import git_commit
 from rmsrepro.tasks.base import Task, build_task
 from rmsrepro.train import distributed
-from rmsrepro.train.checkpoint import CheckpointStore, load
+from rmsrepro.train.checkpoint import CheckpointError, CheckpointStore
 from rmsrepro.train.distributed import World
+from rmsrepro.train.ending import Ending, ending_of, interrupted
 from rmsrepro.train.guard import DivergedError
 from rmsrepro.train.loop import Hooks, Outcome, Trainer
-from rmsrepro.train.signals import StopSignals
+from rmsrepro.train.place import run_directory, say_done, say_result
+from rmsrepro.train.signals import Interrupted, StopSignals
 from rmsrepro.train.timing import peak_memory_bytes
 
 #: Seconds between checkpoints where the configuration does not count steps.
@@ -52,20 +54,34 @@ def train(cfg: Config, argv: Sequence[str]) -> int:
             torch.set_num_threads(cfg.train.threads)
         task = build_task(cfg, device)
         factory.require(task.sites(), cfg.train.batch_size)
-        rundir = RunDir.locate(runs_root(cfg.runs.root), cfg.task.name, cfg.norm.name, cfg.hash())
-        if not world.is_main:
-            return Run(cfg, argv, factory, task, rundir, world, device).attempt()
-        rundir.create()
-        with rundir.lock():
-            if cfg.runs.overwrite:
-                rundir.clear()
-            if rundir.is_done():
-                print(f"already done: {rundir.path} (runs.overwrite=true trains it again)", file=sys.stderr)
-                print(rundir.result_json)
-                return 0
-            return Run(cfg, argv, factory, task, rundir, world, device).attempt()
+        with ExitStack() as held:
+            rundir, done = _claim(cfg, world, held)
+            if done:
+                return say_done(rundir) if world.is_main else 0
+            code = Run(cfg, argv, factory, task, rundir, world, device).attempt()
+        return say_result(rundir) if code == 0 and world.is_main else code
     finally:
         distributed.leave(world)
+
+
+def _claim(cfg: Config, world: World, held: ExitStack) -> tuple[RunDir, bool]:
+    """Take the run's directory for as long as `held` lasts; return it and whether the run is done already.
+
+    The main process decides for all. Raises UserError in each where the directory cannot be had.
+    """
+    rundir, refusal, done = run_directory(cfg), None, False
+    if world.is_main:
+        try:
+            held.enter_context(rundir.lock())
+            if cfg.runs.overwrite:
+                rundir.clear()
+            done = rundir.is_done()
+        except UserError as error:
+            refusal = error
+    refusal, done = world.share((refusal, done))
+    if refusal is not None:
+        raise refusal
+    return rundir, done
 
 
 class Run:
@@ -89,33 +105,36 @@ class Run:
         self._last_save_s = time.monotonic()
 
     def attempt(self) -> int:
-        """Train and record; turn every way in which it can end into a status and an exit code."""
-        step = 0
+        """Train and record; turn every way in which it can end into a status and an exit code.
+
+        Raises UserError, after writing the status, for what the user can mend.
+        """
         with StopSignals() as signals:
             try:
-                self._set_status("running")
-                self.task.load()
-                trainer = self._build_trainer()
-                outcome = self._train(trainer, signals)
-                step = outcome.steps
-                if outcome.stopped_by:
-                    return self._end("interrupted", 128 + outcome.stopped_by, f"interrupted after step {step}")
-                if self.world.is_main:
-                    self._write_result(trainer, outcome)
-                return self._end("done", 0, "", step=step)
-            except UserError as error:
-                self._end("failed", 2, str(error), quiet=True)
-                raise
-            except DivergedError as error:
-                return self._end("diverged", 1, str(error), step=error.step, loss=error.loss, tensors=error.tensors)
-            except (torch.cuda.OutOfMemoryError, MemoryError) as error:
-                return self._end("oom", 1, f"out of memory: {_first_line(error)}", trace=True)
-            except OSError as error:
-                full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-                what = f"the disk is full: {error}; the checkpoint before it is whole" if full else str(error)
-                return self._end("failed", 1, what, trace=not full)
-            except Exception as error:
-                return self._end("failed", 1, f"{type(error).__name__}: {_first_line(error)}", trace=True)
+                ending, fault = self._train_and_record(signals), None
+            except (Exception, Interrupted) as error:
+                ending, fault = ending_of(error, self.rundir.path), error
+            with signals.deferred():
+                self._end(ending)
+        if isinstance(fault, UserError):
+            raise fault
+        if ending.message and self.world.is_main:
+            where = f"; the traceback is in {self.rundir.log}" if ending.trace else ""
+            print(f"{ending.state}: {' '.join(ending.message.split())}{where}", file=sys.stderr)
+        return ending.code
+
+    def _train_and_record(self, signals: StopSignals) -> Ending:
+        if self.world.is_main:
+            self.rundir.write_status("running")
+        self.task.load()
+        trainer = self._build_trainer()
+        with signals.deferred():
+            outcome = self._train(trainer, signals)
+        if stopped_by := outcome.stopped_by or signals.received:
+            return interrupted(stopped_by, outcome.steps)
+        if self.world.is_main:
+            self._write_result(trainer, outcome)
+        return Ending("done", 0, fields={"step": outcome.steps})
 
     def _build_trainer(self) -> Trainer:
         cfg = self.cfg
@@ -129,17 +148,16 @@ class Run:
                 f"train.batch_size={cfg.train.batch_size}: the training data holds {self.task.batches_per_epoch()} "
                 f"batches, fewer than train.accumulate={cfg.train.accumulate} times {self.world.size} processes needs"
             )
-        state, complaints = self.store.load_newest() if self.world.is_main else (None, [])
-        if self.world.size > 1:
-            box = [state]
-            torch.distributed.broadcast_object_list(box)
-            state = box[0]
+        state, complaints = self.world.share(self.store.load_newest() if self.world.is_main else (None, []))
         for complaint in complaints:
             self._warn(complaint + ("; going on from the one before it" if state else "; starting anew"))
         if state is None:
             self.task.init_model(trainer.model)
         else:
-            trainer.restore(state)
+            try:
+                trainer.restore(state)
+            except CheckpointError as error:
+                raise CheckpointError(f"{self.store.folder}: {error}") from error
             self._say(f"resuming after step {trainer.step} of {trainer.total_steps}")
         if self.world.is_main:
             self._write_records(trainer, None if state is None else trainer.step)
@@ -148,7 +166,14 @@ class Run:
     def _write_records(self, trainer: Trainer, resumed_after: int | None) -> None:
         cfg = self.cfg
         write_bytes_atomic(self.rundir.config_yaml, OmegaConf.to_yaml(asdict(cfg)).encode())
-        facts = {"facts": self.task.facts(), "resumed_after_step": resumed_after, "world_size": self.world.size}
+        facts = {
+            "facts": self.task.facts(),
+            "resumed_after_step": resumed_after,
+            "world_size": self.world.size,
+            "steps": trainer.total_steps,
+            "micro_batches_per_epoch": trainer.micro_batches_per_epoch,
+            "micro_batches_dropped_per_epoch": self.task.batches_per_epoch() - trainer.micro_batches_per_epoch,
+        }
         manifest = build_manifest(
             argv=["python", "-m", "rmsrepro", *self.argv],
             config_hash=cfg.hash(),
@@ -203,10 +228,7 @@ class Run:
 
     def _write_result(self, trainer: Trainer, outcome: Outcome) -> None:
         cfg, spec = self.cfg, self.task.spec
-        if cfg.train.report == "best":
-            trainer.model.load_state_dict(load(self.store.best)["model"])
-            trainer.average.stop()
-        metrics = trainer.evaluate("valid") | trainer.evaluate("test")
+        metrics = self._final_metrics(trainer)
         timing = trainer.timer.summary()
         result = build_result(
             task=cfg.task.name,
@@ -238,34 +260,34 @@ class Run:
             facts=self.task.facts(),
         )
         assert self.sinks is not None
-        self.sinks.log(outcome.steps, dict(metrics))
         self.sinks.summary({**metrics, **{f"timing/{key}": value for key, value in result["timing"].items()}})
         write_json_atomic(self.rundir.result_json, result)
 
-    def _end(
-        self, state: State, code: int, message: str, *, trace: bool = False, quiet: bool = False, **fields: Any
-    ) -> int:
-        """Write the status, close the sinks, print what happened, and return the exit code."""
-        if not self.world.is_main:
-            return code
-        if self.log is not None and (message or trace):
-            self.log.info("%s: %s\n%s", state, message, traceback.format_exc() if trace else "")
-        try:
-            self._set_status(state, exit_code=code, message=message, **fields)
-        except OSError as error:
-            print(f"error: the status cannot be written: {error}", file=sys.stderr)
-        if self.sinks is not None:
-            self.sinks.finish(code)
-        if code == 0:
-            print(self.rundir.result_json)
-        elif not quiet:
-            where = f"; the traceback is in {self.rundir.log}" if trace else ""
-            print(f"{state}: {' '.join(message.split())}{where}", file=sys.stderr)
-        return code
+    def _final_metrics(self, trainer: Trainer) -> dict[str, float]:
+        """Measure the parameters that the run reports; raises DivergedError rather than report what is no number."""
+        if self.cfg.train.report == "best" and trainer.best.best_step is not None:
+            trainer.model.load_state_dict(self.store.load_best()["model"])
+            trainer.average.stop()
+        metrics = trainer.evaluate("valid") | trainer.evaluate("test")
+        bad = [name for name, value in metrics.items() if not math.isfinite(value)]
+        if bad:
+            lr = self.cfg.train.lr
+            raise DivergedError("the final metrics are no numbers", trainer.step, lr, trainer.losses.latest, bad)
+        return metrics
 
-    def _set_status(self, state: State, **fields: Any) -> None:
-        if self.world.is_main:
-            self.rundir.write_status(state, **fields)
+    def _end(self, ending: Ending) -> None:
+        """Write log and status and close the sinks; what cannot be written is said in one line."""
+        if not self.world.is_main:
+            return
+        if self.log is not None and ending.message:
+            self.log.info("%s: %s\n%s", ending.state, ending.message, ending.trace)
+        try:
+            self.rundir.write_status(ending.state, exit_code=ending.code, message=ending.message, **ending.fields)
+            if self.sinks is not None:
+                self.sinks.finish(ending.code)
+        except OSError as error:
+            ending.code = ending.code or 1
+            ending.message += f" (and the status cannot be written: {error})"
 
     def _say(self, text: str) -> None:
         if self.log is not None:
@@ -280,7 +302,8 @@ class Run:
         return f"{self.cfg.task.name} {self.cfg.norm.name}"
 
     def _progress_stream(self) -> IO[str]:
-        return sys.stderr if self.world.is_main and self.cfg.track.progress else io.StringIO()
+        wanted = self.world.is_main and self.cfg.track.progress
+        return sys.stderr if wanted and sys.stderr is not None else io.StringIO()
 
 
 def parameter_count(model: nn.Module) -> int:
@@ -293,8 +316,3 @@ def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return hardware()["cpu"] or "cpu"
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else type(error).__name__

@@ -53,7 +53,7 @@ def test_averaging_starts_when_an_evaluation_is_worse_than_the_best_before_the_l
     assert average_over([9, 5, 6, 7]) == [False, False, False, False]
     assert average_over([5, 6, 7, 8]) == [False, False, False, True]
     assert average_over([-5, -6, -7, -8], direction="max") == [False, False, False, True]
-    assert average_over([5, 4, 4, math.nan]) == [False, False, False, True]
+    assert average_over([5, math.nan, math.inf, 6]) == [False, False, False, False]
 
 
 def test_the_average_is_the_mean_since_the_trigger_and_stands_in_only_while_asked():
