@@ -120,9 +120,8 @@ def main() -> None:
     for name, times in seconds.items():
         ratios = np.array(times) / np.array(seconds["trainer"])
         epoch_s = np.median(times) / arguments.steps * steps_per_epoch
-        print(
-            f"{name:>25}: epoch {epoch_s:6.2f} s, {np.median(ratios):.2f} x trainer ({ratios.min():.2f}-{ratios.max():.2f})"
-        )
+        spread = f"{np.median(ratios):.2f} x trainer ({ratios.min():.2f}-{ratios.max():.2f})"
+        print(f"{name:>25}: epoch {epoch_s:6.2f} s, {spread}")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class TextDataSet:
     sources: Sequence[Source]
 
     def load(self, root: Path, split: str) -> Text:
-        """Return one split from below `root`, fetching it when it is not there.
+        """Return one split from below `root`, fetching all that is not there when it is not.
 
         Raises:
             MissingTextError: it is not there and cannot be fetched.
@@ -62,12 +62,14 @@ class TextDataSet:
         """
         path = self._find(root, split)
         if path is None:
+            lacking = [self._known(other) for other in SPLITS if self._find(root, other) is None]
             try:
-                fetch_canonical(self.name, root / self.name, [self._known(split)], self.sources)
+                fetch_canonical(self.name, root / self.name, lacking, self.sources)
             except DataError as error:
-                raise missing(root / self.name, split, str(error)) from error
-            path = root / self.name / f"{split}.txt"
-        return read_text(path)
+                path = self._find(root, split)
+                if path is None:
+                    raise missing(root / self.name, split, str(error)) from error
+        return read_text(path or root / self.name / f"{split}.txt")
 
     def difference(self, split: str, text: Text) -> str | None:
         """Say how `text` differs from the published split, or None."""

@@ -1,6 +1,7 @@
 """Text data sets below a data root: what is there is read, what is missing is fetched or named."""
 
 import gzip
+from collections.abc import Iterable
 
 import pytest
 
@@ -21,21 +22,37 @@ def known(name: str) -> KnownText:
     return KnownText(name, len(PARTS[name]), sha256_hex(PARTS[name]), lines=lines, tokens=tokens)
 
 
-def published(*, online: bool = True) -> TextDataSet:
+def published(*, online: bool = True, has: Iterable[str] = PARTS, asked: list | None = None) -> TextDataSet:
     def files(wanted, downloads):
+        if asked is not None:
+            asked.append(sorted(wanted))
         if not online:
             raise SourceUnavailable("no answer")
-        for name in wanted:
+        for name in sorted(wanted, key=list(PARTS).index):
+            if name not in has:
+                raise SourceUnavailable(f"{name}: not here")
             yield name, PARTS[name]
 
     train, valid, test = map(known, PARTS)
     return TextDataSet("small", (train, valid, test), [Source("here", files)])
 
 
-def test_only_the_split_that_is_asked_for_is_fetched(tmp_path):
-    text = published().load(tmp_path, "valid")
-    assert (text.lines, text.path) == (["a"], tmp_path / "small" / "valid.txt")
-    assert not (tmp_path / "small" / "train.txt").exists()
+def test_one_fetch_brings_all_that_is_missing_and_nothing_else(tmp_path):
+    asked: list = []
+    data_set = published(asked=asked)
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "train.txt").write_text("mine\n")
+    assert data_set.load(tmp_path, "valid").lines == ["a"]
+    assert data_set.load(tmp_path, "test").lines == ["b b"]
+    assert asked == [["test.txt", "valid.txt"]]
+    assert (tmp_path / "small" / "train.txt").read_text() == "mine\n"
+
+
+def test_a_source_that_lacks_another_split_does_not_stand_in_the_way(tmp_path):
+    data_set = published(has=["train.txt", "valid.txt"])
+    assert data_set.load(tmp_path, "valid").lines == ["a"]
+    with pytest.raises(MissingTextError, match=r"test\.txt is not there"):
+        data_set.load(tmp_path, "test")
 
 
 def test_a_split_that_is_not_to_be_had_is_named_with_the_way_out(tmp_path):
