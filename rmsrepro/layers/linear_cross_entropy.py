@@ -15,7 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-
 #: Columns of one matrix product on a CPU. Whole rows of [N, V] lie so far apart that a product which writes them at
 #: once spends a third of its time on page look-ups; blocks of 512 to 1024 columns do not.
 _BLOCK_COLUMNS = 1024

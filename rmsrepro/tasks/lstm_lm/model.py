@@ -7,12 +7,12 @@ input's and the state's projections, and on the cell state on its way to the out
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rmsrepro.layers import NormLSTM
 from rmsrepro.layers.linear_cross_entropy import Workspace, linear_cross_entropy
 from rmsrepro.layers.options import LSTMOptions
+from rmsrepro.layers.tied_embedding import tied_embedding
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.lstm_lm.config import Config
 
@@ -47,12 +47,10 @@ class TiedLSTM(nn.Module):
 
         tokens and targets [T, B] int64; state (h, c), each [layers, B, hidden], or None for zeros.
         """
-        # On a CPU a sparse gradient spares filling and adding a second array of the embedding's size; the softmax
-        # adds its dense one to the same parameter, so the optimiser sees a dense gradient.
-        x = F.embedding(tokens, self.embedding, sparse=not tokens.is_cuda)
+        x, embedding = tied_embedding(tokens, self.embedding)
         y, state = self.lstm(self.dropout(x), state)
         rows = self.dropout(y).flatten(0, 1)
-        return linear_cross_entropy(rows, self.embedding, self.output_bias, targets.flatten(), self._workspace), state
+        return linear_cross_entropy(rows, embedding, self.output_bias, targets.flatten(), self._workspace), state
 
     def stream_loss(self, ids: Tensor) -> Tensor:
         """Return the cross-entropy summed over every token of a stream [N] but the first, in float64.
