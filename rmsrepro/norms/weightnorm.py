@@ -28,6 +28,14 @@ class _WeightNormed(nn.Module):
         self.register_parameter("gain", nn.Parameter(lengths.clone()) if cfg.gain else None)
         self.register_parameter("bias", None if plain.bias is None else nn.Parameter(plain.bias.detach()))
 
+    @torch.no_grad()
+    def rescale_outputs(self, scale: Tensor, shift: Tensor) -> None:
+        """Turn the outputs y [..., out] into scale * y + shift, both [out] (data-dependent initialisation)."""
+        if self.gain is None or self.bias is None:
+            raise ConfigError("norm.gain=false: data-dependent initialisation sets the gains; set norm.gain=true")
+        self.gain.mul_(scale)
+        self.bias.mul_(scale).add_(shift)
+
     def _lengths(self) -> Tensor:
         w = self.weight.flatten(1).to(compute_type(self.weight, self.cfg.compute_dtype))
         if self.cfg.eps_placement == "outside":
@@ -85,10 +93,3 @@ class Family(NormFamily):
 
     def _no_weight(self, site: str) -> str:
         return f"norm=weightnorm cannot serve the site '{site}', which has no weight; it serves {', '.join(self.sites)}"
-
-
-def reset_directions(layer: nn.Module, std: float) -> None:
-    """Draw a weight-normalised layer's directions from N(0, std); the gains are left to the caller."""
-    if isinstance(layer, _WeightNormed):
-        with torch.no_grad():
-            layer.weight.normal_(0.0, std)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -13,8 +13,6 @@ from rmsrepro.errors import ConfigError
 from rmsrepro.seeding import permutation
 from rmsrepro.tasks.base import Batch, Task
 
-_EVAL_BATCH = 1000
-
 
 class ImageTask(Task):
     """Classification of images that fit into memory.
@@ -24,6 +22,8 @@ class ImageTask(Task):
     BatchNorm cannot train on a batch of one.
     """
 
+    #: Images in one forward pass of an evaluation; it bounds memory and changes no result.
+    eval_batch: ClassVar[int] = 1000
     #: Images and labels of each split: [N, ...] in whatever type the task stores, and int64 [N].
     splits: dict[str, tuple[Tensor, Tensor]]
 
@@ -69,9 +69,9 @@ class ImageTask(Task):
         images, labels = self.splits[split]
         correct = torch.zeros((), dtype=torch.int64, device=self.device)
         loss = torch.zeros((), dtype=torch.float64, device=self.device)
-        for start in range(0, len(labels), _EVAL_BATCH):
-            logits = model(self.prepare(images[start : start + _EVAL_BATCH])).float()
-            wanted = labels[start : start + _EVAL_BATCH]
+        for start in range(0, len(labels), self.eval_batch):
+            logits = model(self.prepare(images[start : start + self.eval_batch])).float()
+            wanted = labels[start : start + self.eval_batch]
             correct += (logits.argmax(1) == wanted).sum()
             loss += F.cross_entropy(logits, wanted, reduction="sum").double()
         n = len(labels)

@@ -7,7 +7,6 @@ from torch.nn.utils import parametrizations
 
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms import NormFactory, norm_config
-from rmsrepro.norms.weightnorm import reset_directions
 
 
 def layer_of(site: str, **fields) -> nn.Module:
@@ -49,15 +48,6 @@ def test_the_layer_starts_as_the_plain_one(site):
         plain.bias.copy_(layer.bias)
     x = inputs(site)
     torch.testing.assert_close(layer(x), plain(x))
-
-
-def test_directions_are_drawn_anew_and_gains_are_kept():
-    layer = layer_of("conv2d")
-    gain, weight = layer.gain.detach().clone(), layer.weight.detach().clone()
-    reset_directions(layer, 0.05)
-    assert torch.equal(layer.gain, gain)
-    assert not torch.equal(layer.weight, weight)
-    assert layer.weight.std().item() == pytest.approx(0.05, rel=0.3)
 
 
 def test_without_a_gain_every_output_has_length_one():
