@@ -58,13 +58,14 @@ class Task(base.Task):
 
     def _require_tokens(self) -> None:
         """Refuse a corpus that does not fill one batch, and an evaluation of nothing."""
-        columns, bptt = self.cfg.train.batch_size, self.settings.bptt
+        columns, bptt, limit = self.cfg.train.batch_size, self.settings.bptt, self.settings.limit_tokens
+        limited = "" if limit is None else f" under task.limit_tokens={limit}"
         for split, stream in self._streams.items():
             needed = columns * bptt + 1 if split == "train" else 2
             if len(stream) < needed:
                 what = f"train.batch_size={columns} times task.bptt={bptt}, and one" if split == "train" else "two"
                 raise DataError(
-                    f"{self.corpus.texts[split].path} has {len(stream)} tokens, ends of sentence counted; "
+                    f"{self.corpus.texts[split].path} has {len(stream)} tokens{limited}, ends of sentence counted; "
                     f"{needed} are needed: {what}"
                 )
 

@@ -1,11 +1,13 @@
 """Training the language model: resumed runs equal uninterrupted ones, and the command leaves a whole record."""
 
 import json
+import math
 
 import pytest
 import torch
 
 from rmsrepro.cli import main
+from rmsrepro.norms.factory import norm_names
 from rmsrepro.train.checkpoint import CheckpointStore
 from rmsrepro.train.loop import Hooks
 from tests.tasks.lstm_lm.conftest import SMALL
@@ -70,3 +72,17 @@ def test_a_text_that_is_too_short_ends_the_command_with_one_line(corpus, tmp_pat
     (line,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("error:"))
     assert "train.txt has 4 tokens" in line
     assert "21 are needed" in line
+
+
+@pytest.mark.parametrize("norm", norm_names())
+def test_every_norm_learns_something(start_trainer, norm):
+    trainer = start_trainer(f"norm={norm}", "train.optimizer=adamw", "train.lr=0.01", "train.max_steps=12")
+    before = trainer.evaluate("valid")["valid/loss"]
+    trainer.run(SILENT)
+    assert trainer.evaluate("valid")["valid/loss"] < before
+
+
+def test_low_precision_trains_and_carries_its_state(start_trainer):
+    trainer = start_trainer("train.precision=bf16", "train.max_steps=3")
+    trainer.run(SILENT)
+    assert math.isfinite(trainer.evaluate("valid")["valid/loss"])
