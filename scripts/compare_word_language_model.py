@@ -4,7 +4,8 @@
 
 The stock arm is the plain PyTorch way to write the tied model of pytorch/examples word_language_model (nn.Embedding,
 nn.LSTM, nn.Linear with the embedding's weight, log-softmax and NLL loss, clip_grad_norm_, p += -lr * grad): the same
-sizes, dropout, data, batches and machine. Time is that of training steps; evaluation is in neither arm.
+sizes, dropout, data, batches and machine. Time is that of training steps; evaluation is in neither arm. On a machine
+that others use too, `--threads 1` and the second figure, from the processor time of this process, say more.
 """
 
 from __future__ import annotations
@@ -55,17 +56,16 @@ class TrainingOnly(Task):
         return {"valid/loss": 0.0}
 
 
-def stock(task: Task, steps: int) -> Callable[[], float]:
-    """Return a function that trains `steps` steps of the stock loop and gives the seconds."""
+def stock(task: Task, steps: int) -> Callable[[], None]:
+    """Return a function that trains `steps` steps of the stock loop."""
     settings = task.settings
     torch.manual_seed(1)
     model = StockModel(len(task.corpus.vocabulary), settings.hidden, settings.layers, settings.dropout)
     criterion = nn.NLLLoss()
     done, state = 0, None
 
-    def run() -> float:
+    def run() -> None:
         nonlocal done, state
-        start = time.perf_counter()
         for _ in range(steps):
             tokens, targets = task.batch(0, done % task.batches_per_epoch()).inputs
             state = None if state is None else tuple(part.detach() for part in state)
@@ -80,13 +80,12 @@ def stock(task: Task, steps: int) -> Callable[[], float]:
                     parameter.add_(parameter.grad, alpha=-_LR)
             loss.item()
             done += 1
-        return time.perf_counter() - start
 
     return run
 
 
-def ours(task: Task, norm: str, steps: int) -> Callable[[], float]:
-    """Return a function that trains `steps` steps with the project's trainer and gives the seconds."""
+def ours(task: Task, norm: str, steps: int) -> Callable[[], None]:
+    """Return a function that trains `steps` steps with the project's trainer."""
     silent = Hooks(
         on_rows=lambda step, row: None,
         on_step=lambda step, loss: None,
@@ -99,11 +98,9 @@ def ours(task: Task, norm: str, steps: int) -> Callable[[], float]:
     torch.manual_seed(1)
     trainer = Trainer(task, task.build_model(NormFactory(cfg.norm, cfg.impl)), task.cfg, torch.device("cpu"), World())
 
-    def run() -> float:
-        before = trainer.timer.train_s
+    def run() -> None:
         trainer.total_steps = trainer.step + steps
         trainer.run(silent)
-        return trainer.timer.train_s - before
 
     return run
 
@@ -117,7 +114,10 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--threads", type=int)
     arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
     overrides = ["task=lstm_lm", f"data={arguments.data}", f"task.hidden={arguments.hidden}", "task.test_split=valid"]
     overrides += ["train.eval_every=0", "train.epochs=1000.0"]
     cfg = compose_config(overrides + ([f"data.root={arguments.root}"] if arguments.root else []))
@@ -127,19 +127,27 @@ def main() -> None:
     arms |= {f"rmsrepro {norm}": ours(task, norm, arguments.steps) for norm in arguments.norms}
     for run in arms.values():
         run()  # warm-up
-    seconds: dict[str, list[float]] = {name: [] for name in arms}
+    clocks = {"elapsed": time.perf_counter, "processor": time.process_time}
+    seconds: dict[tuple[str, str], list[float]] = {(clock, name): [] for clock in clocks for name in arms}
     order = np.random.default_rng(0)
     for _ in range(arguments.rounds):
         for name in order.permutation(list(arms)):
-            seconds[name].append(arms[name]())
-    tokens = arguments.steps * cfg.train.batch_size * task.settings.bptt
+            before = {clock: read() for clock, read in clocks.items()}
+            arms[name]()
+            for clock, read in clocks.items():
+                seconds[clock, name].append(read() - before[clock])
     print(f"{arguments.data}, {len(task.corpus.vocabulary)} words, 2 x {arguments.hidden}")
     print(f"{hardware()['cpu']}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     print(f"{arguments.rounds} rounds of {arguments.steps} steps, range of the rounds in brackets")
-    for name, times in seconds.items():
-        speedups = np.array(seconds[_STOCK]) / np.array(times)
-        low, middle, high = np.quantile(speedups, [0.0, 0.5, 1.0])
-        print(f"{name:>20}: {tokens / np.median(times):7.0f} tokens/s, {middle:.2f} x stock ({low:.2f}-{high:.2f})")
+    tokens = arguments.steps * cfg.train.batch_size * task.settings.bptt
+    for name in arms:
+        row = f"{name:>20}:"
+        for clock in clocks:
+            times = np.array(seconds[clock, name])
+            speedups = np.array(seconds[clock, _STOCK]) / times
+            row += f" {tokens / np.median(times):7.0f} tokens per {clock} s, {np.median(speedups):.2f} x stock"
+            row += f" ({speedups.min():.2f}-{speedups.max():.2f})"
+        print(row)
 
 
 if __name__ == "__main__":
