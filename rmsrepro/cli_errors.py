@@ -54,7 +54,8 @@ def _quoting_hint(override: str) -> str:
     key, equals, value = override.partition("=")
     if not equals:
         return "write key=value"
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    # Hydra takes a backslash as it is unless quotes follow.
+    escaped = re.sub(r'(\\*)("|$)', lambda found: found[1] * 2 + found[2].replace('"', '\\"'), value)
     quoted = f'{key}="{escaped}"'
     shell = "'" + quoted.replace("'", "'\\''") + "'"
     return f"quote the value: {shell}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -50,6 +50,14 @@ class World:
     def any(self, flag: bool, device: torch.device) -> bool:
         """Say whether `flag` is set in any process."""
         return self.max(int(flag), device) > 0
+
+    def gather(self, value: T) -> list[T]:
+        """Return every process's `value`, by rank, in every process."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value)
+        return values
 
     def share(self, value: T) -> T:
         """Return the main process's `value` in every process."""

@@ -52,7 +52,11 @@ def ending_of(error: BaseException, folder: Path) -> Ending:
     if _is_out_of_memory(error):
         return Ending("oom", 1, f"out of memory: {first_line(error)}", _trace(error))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return Ending("failed", 1, f"no room to write in {folder} ({error}); make room and repeat the command to go on")
+        return Ending(
+            "failed",
+            1,
+            f"cannot write {error.filename or folder} ({error.strerror}); make room, then repeat the command to go on",
+        )
     return Ending("failed", 1, f"{type(error).__name__}: {first_line(error)}", _trace(error))
 
 

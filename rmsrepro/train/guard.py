@@ -12,9 +12,13 @@ class DivergedError(RuntimeError):
     """Training produced a number that is not finite; `step` counts from 1, as the rows of metrics do."""
 
     def __init__(self, what: str, step: int, lr: float, loss: float, names: Sequence[str]) -> None:
-        self.step, self.lr, self.loss, self.tensors = step, lr, loss, list(names)
+        self.what, self.step, self.lr, self.loss, self.tensors = what, step, lr, loss, list(names)
         named = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         super().__init__(f"{what} at step {step}, learning rate {lr:.6g}; not finite: {named or 'only the loss'}")
+
+    def __reduce__(self) -> tuple[type[DivergedError], tuple[str, int, float, float, list[str]]]:
+        """Pickle what the error was made of, for the other processes."""
+        return DivergedError, (self.what, self.step, self.lr, self.loss, self.tensors)
 
 
 def nonfinite_tensors(model: nn.Module) -> list[str]:

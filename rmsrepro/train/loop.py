@@ -242,7 +242,7 @@ class Trainer:
     def _raise_together(self, error: DivergedError | None) -> None:
         """Raise in every process what one has found, so that none waits for ever for one that left."""
         if self.world.any(error is not None, self.device):
-            raise error or DivergedError("another process found a number", self.step, math.nan, math.nan, [])
+            raise next(found for found in self.world.gather(error) if found is not None)
 
     def _row(self, lr: float, grad_norm: Tensor | None) -> Row:
         """Return the row of metrics since the last one."""

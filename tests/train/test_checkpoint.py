@@ -122,11 +122,11 @@ def test_a_full_disk_fails_in_one_line_and_the_checkpoint_before_it_survives(roo
     assert ended.code == 1
     assert ended.out == ""
     (line,) = ended.err.splitlines()
-    assert line.startswith("failed: no room to write in ")
-    assert "best.pt" in line
+    assert line.startswith("failed: cannot write ")
+    assert "last.pt (File too large); make room" in line
     (other,) = (path for path in good.parent.iterdir() if path != good)
     assert '"failed"' in (other / "status.json").read_text()
-    assert not list((other / "checkpoints").iterdir())
+    assert [path.name for path in (other / "checkpoints").iterdir()] == ["best.pt"], "no half file is left"
     assert (good / "checkpoints" / "last.pt").read_bytes() == kept
 
 
