@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from rmsrepro.kernels.cpu import library
 from rmsrepro.kernels.cpu import recurrent as cpu
@@ -27,6 +26,8 @@ def why_not_fused(x: Tensor, state: State, cell: Cell, options: CellOptions) -> 
     tensors = [x, *state, cell.input.weight, cell.hidden.weight]
     if any(t.device.type != "cpu" for t in tensors):
         return "the recurrent kernels run on the CPU"
+    if torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack():
+        return "the recurrent kernels read plain tensors, not those of a function transform"
     if any(t.dtype != torch.float32 for t in tensors) or torch.is_autocast_enabled("cpu"):
         return "the recurrent kernels take float32"
     if not options.hoist_input and cell.input.norms:
@@ -91,6 +92,7 @@ class _Recurrence(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, spec: RecurrentSpec, mask: Tensor | None, reverse: bool, *inputs: Any) -> Any:
+        """Run all steps and keep what the way back needs."""
         saved = cpu.forward(spec, RecurrentTensors(*inputs, mask=mask, reverse=reverse), any(ctx.needs_input_grad))
         ctx.spec, ctx.reverse, ctx.count = spec, reverse, len(inputs)
         ctx.set_materialize_grads(False)
@@ -101,8 +103,10 @@ class _Recurrence(torch.autograd.Function):
         return y, saved.h[end].clone(), None if saved.c is None else saved.c[end].clone()
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Run all steps back; the outputs' gradients are None where nobody used them."""
+        if torch.is_grad_enabled():
+            raise RuntimeError("the fused recurrent layers have no second derivative; use impl=composed or torch")
         mask, *rest = ctx.saved_tensors
         inputs, (a, h, c, hidden, gates, *stats) = rest[: ctx.count], rest[ctx.count :]
         tensors = RecurrentTensors(*inputs, mask=mask, reverse=ctx.reverse)

@@ -36,9 +36,9 @@ class _CNorm(ctypes.Structure):
 
 
 _POINTERS = (
-    ("weight", "packed", "mask", "input", "input_gain", "hidden_gain", "hidden_inner_bias", "bias", "candidate_bias")
-    + ("cell_gain", "cell_shift", "h", "c", "hidden", "gates", "input_stat", "hidden_stat", "cell_stat")
-    + ("dy", "dh", "dc", "dinput", "dhidden", "partials")
+    *("weight", "packed", "mask", "input", "input_gain", "hidden_gain", "hidden_inner_bias", "bias", "candidate_bias"),
+    *("cell_gain", "cell_shift", "h", "c", "hidden", "gates", "input_stat", "hidden_stat", "cell_stat"),
+    *("dy", "dh", "dc", "dinput", "dhidden", "partials"),
 )
 
 
