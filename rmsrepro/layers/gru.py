@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from rmsrepro.layers.fused import fused_run
 from rmsrepro.layers.generic import Cell, State, gru_loop
 from rmsrepro.layers.options import GRUOptions, gru_options
 from rmsrepro.layers.recurrent import NormRecurrent
@@ -62,6 +63,8 @@ class NormGRU(NormRecurrent[GRUOptions]):
         )
 
     def _run(self, x: Tensor, state: State, cell: Cell, mask: Tensor | None, reverse: bool) -> tuple[Tensor, State]:
+        if self._is_fused(x, state, cell):
+            return fused_run(x, state, cell, mask, reverse)
         return gru_loop(x, state, cell, self.options, mask, reverse)
 
     def forward(

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from rmsrepro.layers.fused import fused_run
 from rmsrepro.layers.generic import Cell, State, lstm_loop
 from rmsrepro.layers.options import LSTMOptions, lstm_options
 from rmsrepro.layers.projection import SiteNorm
@@ -74,6 +75,9 @@ class NormLSTM(NormRecurrent[LSTMOptions]):
         return cell
 
     def _run(self, x: Tensor, state: State, cell: Cell, mask: Tensor | None, reverse: bool) -> tuple[Tensor, State]:
+        if self._is_fused(x, state, cell):
+            again = cell.input.inner_bias if self.options.repeat_bias else None
+            return fused_run(x, state, cell, mask, reverse, again)
         return lstm_loop(x, state, cell, self.options, mask, reverse)
 
     def forward(

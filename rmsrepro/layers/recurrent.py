@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from rmsrepro.errors import ConfigError
+from rmsrepro.layers.fused import why_not_fused
 from rmsrepro.layers.generic import Cell, State
 from rmsrepro.layers.options import Options
 from rmsrepro.layers.projection import Projection, SiteNorm
@@ -164,6 +165,15 @@ class NormRecurrent(nn.Module, Generic[Options]):
 
     def _cell(self, suffix: str) -> Cell:
         return Cell(self._projection("ih", suffix), self._projection("hh", suffix), self.hidden_size)
+
+    def _is_fused(self, x: Tensor, state: State, cell: Cell) -> bool:
+        """Say whether the kernels run this layer; raises ConfigError where `impl=fused` asks for what they cannot."""
+        if self.norm.impl in ("composed", "torch"):
+            return False
+        reason = why_not_fused(x, state, cell, self.options)
+        if reason is not None and self.norm.impl == "fused":
+            raise ConfigError(f"impl=fused: {reason}; use impl=auto, torch or composed")
+        return reason is None
 
     @abstractmethod
     def _run(self, x: Tensor, state: State, cell: Cell, mask: Tensor | None, reverse: bool) -> tuple[Tensor, State]:

@@ -1,0 +1,127 @@
+"""How everything here is timed: interleaved in one process, so that only ratios of one run are ever compared.
+
+A block holds every arm once, in random order; each arm runs a fixed number of calls in it, after one unmeasured
+call, with the device synchronised before the clock is read. Slow drifts of the machine meet all arms of a block
+alike, and the ratio of two arms is taken within blocks.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+MIN_CALLS, MAX_CALLS = 1, 10_000
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The times of one arm: microseconds per call, one number per block."""
+
+    block_us: tuple[float, ...]
+    calls_per_block: int
+
+    @property
+    def median_us(self) -> float:
+        """Median over blocks."""
+        return statistics.median(self.block_us)
+
+    @property
+    def iqr_us(self) -> float:
+        """Distance between the quartiles over blocks."""
+        low, _, high = statistics.quantiles(self.block_us, n=4, method="inclusive")
+        return high - low
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a JSON file keeps."""
+        return {
+            "median_us": round(self.median_us, 3),
+            "iqr_us": round(self.iqr_us, 3),
+            "blocks": len(self.block_us),
+            "calls_per_block": self.calls_per_block,
+        }
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as long one arm takes as another, with an interval from the blocks' log-ratios."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+    def as_dict(self) -> dict[str, float]:
+        """Return what a JSON file keeps."""
+        return {"ratio": round(self.value, 4), "low": round(self.low, 4), "high": round(self.high, 4)}
+
+
+def measure(
+    arms: Mapping[str, Callable[[], object]],
+    *,
+    blocks: int = 15,
+    block_ms: float = 10.0,
+    device: str = "cpu",
+    seed: int = 0,
+) -> dict[str, Timing]:
+    """Time `arms`, each a call without arguments, in `blocks` interleaved blocks of about `block_ms` per arm."""
+    if blocks < 2:
+        raise ValueError(f"blocks={blocks}: at least 2 are needed for a spread")
+    synchronise = torch.cuda.synchronize if device.startswith("cuda") else _nothing
+    calls = {name: _calibrate(run, block_ms, synchronise) for name, run in arms.items()}
+    times: dict[str, list[float]] = {name: [] for name in arms}
+    order, rng = list(arms), random.Random(seed)
+    for _ in range(blocks):
+        rng.shuffle(order)
+        for name in order:
+            times[name].append(_time_us(arms[name], calls[name], synchronise))
+    return {name: Timing(tuple(times[name]), calls[name]) for name in arms}
+
+
+def ratio(numerator: Timing, denominator: Timing, confidence: float = 0.95) -> Ratio:
+    """Return numerator / denominator with a Student-t interval of the mean log-ratio over blocks."""
+    logs = [math.log(a / b) for a, b in zip(numerator.block_us, denominator.block_us, strict=True)]
+    centre = statistics.fmean(logs)
+    half = student_t(confidence, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    return Ratio(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
+
+
+def student_t(confidence: float, freedom: int) -> float:
+    """Return the two-sided quantile of Student's t (Cornish-Fisher expansion: within 1 % from 4 degrees on)."""
+    z = statistics.NormalDist().inv_cdf(0.5 + confidence / 2)
+    terms: Sequence[float] = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return z + sum(term / freedom ** (i + 1) for i, term in enumerate(terms))
+
+
+def _calibrate(run: Callable[[], object], block_ms: float, synchronise: Callable[[], None]) -> int:
+    """Warm an arm up and return how many calls fill a block."""
+    for _ in range(3):
+        run()
+    fastest_us = min(_time_us(run, 2, synchronise) for _ in range(3))
+    return min(max(round(block_ms * 1000 / fastest_us), MIN_CALLS), MAX_CALLS)
+
+
+def _time_us(run: Callable[[], object], calls: int, synchronise: Callable[[], None]) -> float:
+    run()
+    synchronise()
+    start = time.perf_counter()
+    for _ in range(calls):
+        run()
+    synchronise()
+    return (time.perf_counter() - start) / calls * 1e6
+
+
+def _nothing() -> None:
+    """Stand in for a synchronisation where calls return when they are done."""

@@ -1,0 +1,117 @@
+// What Python calls: plain C functions on addresses, and the choice of the instruction set.
+#include <cstdlib>
+#include <cstring>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#include "norm.h"
+#include "parallel.h"
+#include "recurrent.h"
+
+#define RR_EXPORT extern "C" __attribute__((visibility("default")))
+
+ParallelFor torch_parallel = nullptr;
+
+namespace {
+
+struct Scratch {
+  float* memory[SCRATCH_SLOTS] = {};
+  int64_t floats[SCRATCH_SLOTS] = {};
+  ~Scratch() {
+    for (float* p : memory) free(p);
+  }
+};
+
+bool supports(const NormKernels& kernels) {
+#ifdef RR_X86
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (&kernels == &norm_avx2) return avx2;
+  if (&kernels == &norm_avx512)
+    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+#endif
+  return &kernels == &norm_portable;
+}
+
+const NormKernels* const all_kernels[] = {
+#ifdef RR_X86
+    &norm_avx512,
+    &norm_avx2,
+#endif
+    &norm_portable,
+};
+
+const NormKernels* best_kernels() {
+  for (const NormKernels* kernels : all_kernels)
+    if (supports(*kernels)) return kernels;
+  return &norm_portable;
+}
+
+const NormKernels* active = best_kernels();
+
+const RecurrentKernels& recurrent() {
+#ifdef RR_X86
+  if (active == &norm_avx512) return recurrent_avx512;
+  if (active == &norm_avx2) return recurrent_avx2;
+#endif
+  return recurrent_portable;
+}
+
+}  // namespace
+
+float* scratch(int slot, int64_t floats) {
+  static thread_local Scratch kept;
+  if (kept.floats[slot] < floats) {
+    free(kept.memory[slot]);
+    kept.memory[slot] = static_cast<float*>(aligned_alloc(64, (size_t)(floats + 15) / 16 * 64));
+    if (kept.memory[slot] == nullptr) abort();
+    kept.floats[slot] = floats;
+  }
+  return kept.memory[slot];
+}
+
+RR_EXPORT const char* rr_source_hash() { return RR_SOURCE_HASH; }
+
+RR_EXPORT void rr_set_parallel(ParallelFor parallel) { torch_parallel = parallel; }
+
+RR_EXPORT const char* rr_instruction_set() { return active->name; }
+
+// Use the kernels of this name, or the best with null; returns 0 where the processor lacks them.
+RR_EXPORT int32_t rr_use_instruction_set(const char* name) {
+  for (const NormKernels* kernels : all_kernels)
+    if ((name == nullptr || strcmp(name, kernels->name) == 0) && supports(*kernels)) {
+      active = kernels;
+      return 1;
+    }
+  return 0;
+}
+
+RR_EXPORT void rr_norm_forward(const NormSpec* spec, int64_t rows, const void* x, int64_t x_stride, const void* residual,
+                               int64_t residual_stride, const void* gain, const void* bias, void* y, void* sum,
+                               float* stat) {
+  active->forward(*spec, {rows, x, x_stride, residual, residual_stride, gain, bias, y, sum, stat});
+}
+
+RR_EXPORT void rr_norm_backward(const NormSpec* spec, int64_t rows, const void* dy, int64_t dy_stride, const void* dsum,
+                                int64_t dsum_stride, const void* x, int64_t x_stride, const void* gain,
+                                const float* stat, void* dx, void* dgain, void* dbias) {
+  active->backward(*spec, {rows, dy, dy_stride, dsum, dsum_stride, x, x_stride, gain, stat, dx, dgain, dbias});
+}
+
+RR_EXPORT void rr_lstm_forward(const RecurrentCall* call) { recurrent().lstm_forward(*call); }
+RR_EXPORT void rr_lstm_backward(const RecurrentCall* call) { recurrent().lstm_backward(*call); }
+RR_EXPORT void rr_gru_forward(const RecurrentCall* call) { recurrent().gru_forward(*call); }
+RR_EXPORT void rr_gru_backward(const RecurrentCall* call) { recurrent().gru_backward(*call); }
+RR_EXPORT void rr_multiply(const Product* product) { recurrent().multiply(*product); }
+RR_EXPORT void rr_activate(const float* x, float* y, int64_t n, int32_t is_tanh) { recurrent().activate(x, y, n, is_tanh); }
+
+// Advise the system to back memory that has not been touched yet with large pages.
+RR_EXPORT void rr_use_large_pages(void* memory, int64_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  const uintptr_t page = 2 << 20, begin = ((uintptr_t)memory + page - 1) / page * page;
+  const uintptr_t end = ((uintptr_t)memory + (uintptr_t)bytes) / page * page;
+  if (begin < end) madvise((void*)begin, end - begin, MADV_HUGEPAGE);
+#endif
+}

@@ -1,0 +1,162 @@
+// A short vector of float lanes, as wide as the instruction set this file is compiled for.
+//
+// Written with the vector extensions of gcc and clang, so that one source serves AVX-512, AVX2, and (with four
+// lanes) NEON, SSE2 or plain scalar code. Only the ends of rows, where fewer lanes are left, need intrinsics.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define RR_INLINE static inline __attribute__((always_inline))
+// Once per row or block: a call costs nothing there, and inlined copies would only make the library large.
+#define RR_ROW static __attribute__((noinline))
+#define RR_LAMBDA __attribute__((always_inline))
+
+namespace {  // every instruction set keeps its own copy: nothing here may be merged by the linker
+
+#if defined(__AVX512F__)
+constexpr int LANES = 16;
+#elif defined(__AVX2__)
+constexpr int LANES = 8;
+#else
+constexpr int LANES = 4;
+#endif
+
+typedef float Vec __attribute__((vector_size(LANES * 4)));
+typedef float LooseVec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef uint32_t Bits __attribute__((vector_size(LANES * 4)));
+typedef uint16_t Halves __attribute__((vector_size(LANES * 2)));
+typedef uint16_t LooseHalves __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
+
+struct bfloat16 {
+  uint16_t bits;
+};
+
+// How many lanes of a vector are in use: all of them, or the `count` that a row has left.
+struct Full {};
+struct Part {
+  int count;
+};
+
+RR_INLINE Vec splat(float value) { return value - Vec{}; }
+
+RR_INLINE Vec widen(Halves halves) { return (Vec)(__builtin_convertvector(halves, Bits) << 16); }
+
+RR_INLINE Halves narrow(Vec value) {  // to nearest, ties to even; NaN stays a (quiet) NaN
+  Bits bits = (Bits)value;
+  Bits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  Bits not_a_number = (Bits)(value != value);
+  return __builtin_convertvector((not_a_number & 0x7fc0u) | (~not_a_number & rounded), Halves);
+}
+
+RR_INLINE Vec load(const float* p, Full) { return *(const LooseVec*)p; }
+RR_INLINE Vec load(const bfloat16* p, Full) { return widen(*(const LooseHalves*)p); }
+RR_INLINE void store(float* p, Vec value, Full) { *(LooseVec*)p = value; }
+RR_INLINE void store(bfloat16* p, Vec value, Full) { *(LooseHalves*)p = narrow(value); }
+
+#if defined(__AVX512F__)
+
+RR_INLINE __mmask16 mask_of(Part lanes) { return (__mmask16)((1u << lanes.count) - 1u); }
+RR_INLINE Vec load(const float* p, Part lanes) { return (Vec)_mm512_maskz_loadu_ps(mask_of(lanes), p); }
+RR_INLINE void store(float* p, Vec value, Part lanes) { _mm512_mask_storeu_ps(p, mask_of(lanes), (__m512)value); }
+RR_INLINE Vec load(const bfloat16* p, Part lanes) {
+  return widen((Halves)_mm256_maskz_loadu_epi16(mask_of(lanes), p));
+}
+RR_INLINE void store(bfloat16* p, Vec value, Part lanes) {
+  _mm256_mask_storeu_epi16(p, mask_of(lanes), (__m256i)narrow(value));
+}
+
+#else
+
+#if defined(__AVX2__)
+RR_INLINE __m256i mask_of(Part lanes) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(lanes.count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+RR_INLINE Vec load(const float* p, Part lanes) { return (Vec)_mm256_maskload_ps(p, mask_of(lanes)); }
+RR_INLINE void store(float* p, Vec value, Part lanes) { _mm256_maskstore_ps(p, mask_of(lanes), (__m256)value); }
+#else
+RR_INLINE Vec load(const float* p, Part lanes) {
+  Vec value = {};
+  for (int i = 0; i < lanes.count; ++i) value[i] = p[i];
+  return value;
+}
+RR_INLINE void store(float* p, Vec value, Part lanes) {
+  for (int i = 0; i < lanes.count; ++i) p[i] = value[i];
+}
+#endif
+
+RR_INLINE Vec load(const bfloat16* p, Part lanes) {
+  Halves halves = {};
+  for (int i = 0; i < lanes.count; ++i) halves[i] = p[i].bits;
+  return widen(halves);
+}
+RR_INLINE void store(bfloat16* p, Vec value, Part lanes) {
+  Halves halves = narrow(value);
+  for (int i = 0; i < lanes.count; ++i) p[i].bits = halves[i];
+}
+
+#endif
+
+// Set the unused lanes to zero.
+RR_INLINE Vec keep(Vec value, Full) { return value; }
+RR_INLINE Vec keep(Vec value, Part lanes) {
+  Bits index;
+  for (int i = 0; i < LANES; ++i) index[i] = (uint32_t)i;
+  return (Vec)((Bits)value & (Bits)(index < (uint32_t)lanes.count));
+}
+
+// Add all lanes, pairwise and in a fixed order.
+typedef float Floats4 __attribute__((vector_size(16)));
+typedef float Floats8 __attribute__((vector_size(32)));
+RR_INLINE float sum_lanes(Floats4 v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+#if defined(__AVX2__)
+RR_INLINE float sum_lanes(Floats8 v) {
+  return sum_lanes((Floats4)_mm256_castps256_ps128(v) + (Floats4)_mm256_extractf128_ps(v, 1));
+}
+#endif
+#if defined(__AVX512F__)
+RR_INLINE float sum_lanes(Vec v) {
+  return sum_lanes((Floats8)_mm512_castps512_ps256(v) + (Floats8)_mm512_extractf32x8_ps(v, 1));
+}
+#endif
+
+// Call body(j, lanes) for vectors that cover the columns begin <= j < end.
+template <class Body>
+RR_INLINE void each_vec(int64_t begin, int64_t end, Body body) {
+  int64_t j = begin;
+  for (; j + 2 * LANES <= end; j += 2 * LANES) {
+    body(j, Full{});
+    body(j + LANES, Full{});
+  }
+  for (; j + LANES <= end; j += LANES) body(j, Full{});
+  if (j < end) body(j, Part{(int)(end - j)});
+}
+
+constexpr int64_t SUM_BLOCK = 4096;  // columns added in float before the sum moves to double
+
+// Sum term(j, lanes) over 0 <= j < n for `Count` terms at once: add(j, lanes, sums) adds to sums[0..Count).
+//
+// Four independent vectors per term hide the latency of the additions and keep every partial sum short.
+template <int Count, class Add>
+RR_INLINE void sum_row(int64_t n, double* totals, Add add) {
+  for (int c = 0; c < Count; ++c) totals[c] = 0.0;
+  for (int64_t begin = 0; begin < n; begin += SUM_BLOCK) {
+    int64_t end = n - begin < SUM_BLOCK ? n : begin + SUM_BLOCK;
+    Vec s0[Count] = {}, s1[Count] = {}, s2[Count] = {}, s3[Count] = {};
+    int64_t j = begin;
+    for (; j + 4 * LANES <= end; j += 4 * LANES) {
+      add(j, Full{}, s0);
+      add(j + LANES, Full{}, s1);
+      add(j + 2 * LANES, Full{}, s2);
+      add(j + 3 * LANES, Full{}, s3);
+    }
+    each_vec(j, end, [&](int64_t i, auto lanes) RR_LAMBDA { add(i, lanes, s0); });
+    for (int c = 0; c < Count; ++c) totals[c] += sum_lanes((s0[c] + s1[c]) + (s2[c] + s3[c]));
+  }
+}
+
+}  // namespace
