@@ -25,6 +25,12 @@ def sentences(count: int, seed: int) -> str:
 
 
 @pytest.fixture
+def small() -> list[str]:
+    """Return overrides that make the model and its batches as small as the corpus."""
+    return SMALL
+
+
+@pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """Return a data root whose folder `text` has all three splits."""
     folder = tmp_path / "data" / "text"

@@ -10,7 +10,6 @@ from rmsrepro.cli import main
 from rmsrepro.norms.factory import norm_names
 from rmsrepro.train.checkpoint import CheckpointStore
 from rmsrepro.train.loop import Hooks
-from tests.tasks.lstm_lm.conftest import SMALL
 
 SILENT = Hooks(
     on_rows=lambda step, row: None,
@@ -52,10 +51,10 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(start_trainer, tmp_p
     assert second.evaluate("valid") == whole.evaluate("valid")
 
 
-def test_the_command_trains_and_records_what_it_is_judged_by(corpus, tmp_path, capsys):
+def test_the_command_trains_and_records_what_it_is_judged_by(small, corpus, tmp_path, capsys):
     (corpus / "text" / "test.txt").unlink()
     runs = tmp_path / "runs"
-    command = [*SMALL, "norm=prmsnorm", "train.optimizer=adamw", "train.lr=0.01", "train.max_steps=30"]
+    command = [*small, "norm=prmsnorm", "train.optimizer=adamw", "train.lr=0.01", "train.max_steps=30"]
     command += [f"data.root={corpus}", f"runs.root={runs}"]
     assert main(command) == 0
     result = json.loads(next(runs.rglob("result.json")).read_text())
@@ -66,9 +65,9 @@ def test_the_command_trains_and_records_what_it_is_judged_by(corpus, tmp_path, c
     assert capsys.readouterr().out.strip().endswith("result.json")
 
 
-def test_a_text_that_is_too_short_ends_the_command_with_one_line(corpus, tmp_path, capsys):
+def test_a_text_that_is_too_short_ends_the_command_with_one_line(small, corpus, tmp_path, capsys):
     (corpus / "text" / "train.txt").write_text("a b c\n")
-    assert main([*SMALL, f"data.root={corpus}", f"runs.root={tmp_path / 'runs'}"]) == 2
+    assert main([*small, f"data.root={corpus}", f"runs.root={tmp_path / 'runs'}"]) == 2
     (line,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("error:"))
     assert "train.txt has 4 tokens" in line
     assert "21 are needed" in line
