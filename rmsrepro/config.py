@@ -55,11 +55,19 @@ class TrainConfig:
     weight_decay: float = 0.0
     """Decay of weight matrices; gains, shifts and biases are never decayed."""
     schedule: str = "constant"
-    """constant, linear (to zero), cosine (to zero) or inverse_sqrt."""
+    """constant, linear (to zero), cosine (to zero), inverse_sqrt, or plateau (divided when validation stalls)."""
     warmup_steps: int = 0
     """Steps of linear warm-up from zero."""
     decay_start: float = 0.0
     """The share of training after which linear and cosine decay begin."""
+    plateau_factor: float = 4.0
+    """What `plateau` divides the learning rate by."""
+    plateau_patience: int = 1
+    """Evaluations in a row without a new best after which `plateau` divides."""
+    average: str = "none"
+    """none, or nt_asgd: judge the mean of the parameters once validation stalls (Merity et al. 2018)."""
+    average_patience: int = 5
+    """nt_asgd starts at an evaluation worse than the best of those more than so many evaluations ago."""
     clip_norm: float | None = None
     """Scale the whole gradient down to this L2 norm."""
     clip_norm_per_tensor: float | None = None
@@ -79,8 +87,8 @@ class TrainConfig:
 
     def validate(self) -> None:
         """Refuse values that mean nothing."""
-        _at_least("train", self, 1, "batch_size", "accumulate", "max_steps", "threads")
-        _at_least("train", self, 0, "eval_every", "warmup_steps")
+        _at_least("train", self, 1, "batch_size", "accumulate", "max_steps", "threads", "plateau_patience")
+        _at_least("train", self, 0, "average_patience", "eval_every", "warmup_steps")
         _positive("train", self, "epochs", "lr", "adam_eps", "clip_norm", "clip_norm_per_tensor")
         _share("train", self, "beta1", "beta2", "beta1_late", "momentum", "decay_start")
         if not 0 <= self.weight_decay < float("inf"):
@@ -88,7 +96,10 @@ class TrainConfig:
         if self.stop_at is not None and not abs(self.stop_at) < float("inf"):
             raise ConfigError(f"train.stop_at={self.stop_at}: allowed is a finite number")
         _one_of("train.optimizer", self.optimizer, ("adam", "adamw", "sgd", "adam_eps_inside"))
-        _one_of("train.schedule", self.schedule, ("constant", "linear", "cosine", "inverse_sqrt"))
+        if not 1 < self.plateau_factor < float("inf"):
+            raise ConfigError(f"train.plateau_factor={self.plateau_factor}: allowed is a finite number above 1")
+        _one_of("train.schedule", self.schedule, ("constant", "linear", "cosine", "inverse_sqrt", "plateau"))
+        _one_of("train.average", self.average, ("none", "nt_asgd"))
         _one_of("train.precision", self.precision, ("fp32", "bf16", "fp16"))
         _one_of("train.report", self.report, ("last", "best"))
 

@@ -9,8 +9,11 @@ from rmsrepro.errors import DataError
 
 # name -> module whose DATA_SET it is; a module is imported only when its data set is asked for
 _MODULES = {
+    "brown": "rmsrepro.data.brown",
     "cifar10": "rmsrepro.data.cifar10",
     "mnist": "rmsrepro.data.mnist",
+    "ptb": "rmsrepro.data.ptb",
+    "wikitext2": "rmsrepro.data.wikitext2",
 }
 
 

@@ -6,7 +6,7 @@ import importlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -51,7 +51,8 @@ class Task(ABC):
     losses and evaluations. Nothing here knows which norm is used.
     """
 
-    spec: ClassVar[TaskSpec]
+    spec: TaskSpec
+    """What is measured; set by the class, and by `load` where it depends on which data are there."""
 
     def __init__(self, cfg: Config, device: torch.device) -> None:
         self.cfg, self.device = cfg, device
@@ -94,7 +95,10 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(self, model: nn.Module, split: str) -> dict[str, float]:
-        """Measure `valid` or `test`: metrics named `<split>/<metric>`, over every example, in evaluation mode."""
+        """Measure `valid` or `test`: metrics named `<split>/<metric>`, over every example, in evaluation mode.
+
+        Returns nothing for a test split that is not there, which `spec.primary` then does not name.
+        """
 
     @abstractmethod
     def checksums(self) -> dict[str, str]:

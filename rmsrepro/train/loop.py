@@ -21,12 +21,14 @@ from rmsrepro.runs.best import BestTracker
 from rmsrepro.runs.sinks import Row
 from rmsrepro.tasks.base import Task
 from rmsrepro.train import guard
+from rmsrepro.train.averaging import TriggeredAverage
 from rmsrepro.train.checkpoint import CheckpointError, check_fits
 from rmsrepro.train.clip import clip_gradients
 from rmsrepro.train.distributed import World, wrap
 from rmsrepro.train.guard import DivergedError
 from rmsrepro.train.losses import LossWindow
 from rmsrepro.train.optim import build_optimizer, set_hyperparameters
+from rmsrepro.train.plateau import Plateau
 from rmsrepro.train.schedule import beta1_at, lr_at
 from rmsrepro.train.timing import StepTimer
 
@@ -91,6 +93,8 @@ class Trainer:
         self.timer = StepTimer(device)
         self.losses = LossWindow()
         self.best = BestTracker(task.spec.direction)
+        self.plateau = Plateau(cfg.train)
+        self.average = TriggeredAverage(self.parameters, cfg.train, task.spec.direction)
         self.step, self.skipped_steps, self.reached_target = 0, 0, False
         self.carry: Any = None
         self.steps_per_epoch = task.batches_per_epoch() // (cfg.train.accumulate * world.size)
@@ -111,6 +115,8 @@ class Trainer:
             "timer": self.timer.state_dict(),
             "losses": self.losses.state_dict(),
             "best": self.best.state_dict(),
+            "plateau": self.plateau.state_dict(),
+            "average": self.average.state_dict(),
             "carry": self.carry,
         }
 
@@ -128,6 +134,8 @@ class Trainer:
         self.timer.load_state_dict(state["timer"])
         self.losses.load_state_dict(state["losses"])
         self.best.load_state_dict(state["best"])
+        self.plateau.load_state_dict(state["plateau"])
+        self.average.load_state_dict(state["average"])
         self.step, self.skipped_steps = state["step"], state["skipped_steps"]
         self.reached_target = state["reached_target"]
         self.carry = _to_device(state["carry"], self.device)
@@ -138,10 +146,11 @@ class Trainer:
         signal = 0
         self.runner.train()
         while self.step < self.total_steps and not self.reached_target and not signal:
-            lr = lr_at(self.step, self.total_steps, cfg)
+            lr = lr_at(self.step, self.total_steps, cfg) * self.plateau.scale
             set_hyperparameters(self.optimizer, lr, beta1_at(self.step, self.total_steps, cfg))
             self.timer.start()
             done = self._train_step(lr)
+            self.average.step()
             self.timer.stop(done.items)
             self.step += 1
             self.losses.add(self.step, done.loss, done.weight, lr)
@@ -254,22 +263,27 @@ class Trainer:
 
     def _evaluate(self, hooks: Hooks) -> bool:
         """Measure on the validation data; return whether the target is reached."""
-        reached = False
+        value, improved = 0.0, False
         if self.world.is_main:
             metrics = self.evaluate("valid")
             hooks.on_rows(self.step, dict(metrics))
             # An accuracy can look well beside a loss that is not a number; such an evaluation counts as none.
             value = metrics[self.task.spec.select] if all(map(math.isfinite, metrics.values())) else math.nan
-            if self.best.update(value, self.step):
-                hooks.save_best({"step": self.step, "model": self.model.state_dict()})
-            reached = self._is_target(value)
-        return self.world.any(reached, self.device)
+            improved = self.best.update(value, self.step)
+            if improved:
+                with self.average.swapped_in():
+                    hooks.save_best({"step": self.step, "model": self.model.state_dict()})
+        # Every process follows what the main one measured.
+        value, improved = self.world.sum(value, self.device), self.world.any(improved, self.device)
+        self.plateau.observe(improved)
+        self.average.observe(value)
+        return self._is_target(value)
 
     def evaluate(self, split: str) -> dict[str, float]:
         """Measure `split` with the present parameters, in evaluation mode and with a generator of its own."""
         self.model.eval()
         seeding.seed_step(self.cfg.seed, -1)
-        with torch.no_grad(), self._autocast():
+        with torch.no_grad(), self._autocast(), self.average.swapped_in():
             metrics = self.task.evaluate(self.model, split)
         self.model.train()
         return metrics

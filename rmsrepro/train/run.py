@@ -267,6 +267,7 @@ class Run:
         """Measure the parameters that the run reports; raises DivergedError rather than report what is no number."""
         if self.cfg.train.report == "best" and trainer.best.best_step is not None:
             trainer.model.load_state_dict(self.store.load_best()["model"])
+            trainer.average.stop()
         metrics = trainer.evaluate("valid") | trainer.evaluate("test")
         bad = [name for name, value in metrics.items() if not math.isfinite(value)]
         if bad:

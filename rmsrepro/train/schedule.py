@@ -11,14 +11,15 @@ def lr_at(step: int, total_steps: int, cfg: TrainConfig) -> float:
     """Return the learning rate of 0-based `step` out of `total_steps`.
 
     The warm-up rises linearly and reaches the peak at step `warmup_steps`; decay starts after the share
-    `decay_start` of training. `inverse_sqrt` is Vaswani et al.'s, scaled so that its peak is `lr`.
+    `decay_start` of training. `inverse_sqrt` is Vaswani et al.'s, scaled so that its peak is `lr`; what
+    `plateau` divides by is no function of the step, and `rmsrepro.train.plateau` keeps it.
     """
     if step < cfg.warmup_steps:
         return cfg.lr * (step + 1) / (cfg.warmup_steps + 1)
     if cfg.schedule == "inverse_sqrt":
         return cfg.lr * math.sqrt((cfg.warmup_steps + 1) / (step + 1))
     begin = max(cfg.warmup_steps, decay_step(total_steps, cfg))
-    if cfg.schedule == "constant" or step <= begin:
+    if cfg.schedule in ("constant", "plateau") or step <= begin:
         return cfg.lr
     done = (step - begin) / max(total_steps - begin, 1)
     if cfg.schedule == "linear":

@@ -1,9 +1,13 @@
 // What Python calls: plain C functions on addresses, and the choice of the instruction set.
 #include <cstdlib>
 #include <cstring>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include "norm.h"
 #include "parallel.h"
+#include "recurrent.h"
 
 #define RR_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -47,6 +51,14 @@ const NormKernels* best_kernels() {
 
 const NormKernels* active = best_kernels();
 
+const RecurrentKernels& recurrent() {
+#ifdef RR_X86
+  if (active == &norm_avx512) return recurrent_avx512;
+  if (active == &norm_avx2) return recurrent_avx2;
+#endif
+  return recurrent_portable;
+}
+
 }  // namespace
 
 float* scratch(int slot, int64_t floats) {
@@ -86,4 +98,20 @@ RR_EXPORT void rr_norm_backward(const NormSpec* spec, int64_t rows, const void* 
                                 int64_t dsum_stride, const void* x, int64_t x_stride, const void* gain,
                                 const float* stat, void* dx, void* dgain, void* dbias) {
   active->backward(*spec, {rows, dy, dy_stride, dsum, dsum_stride, x, x_stride, gain, stat, dx, dgain, dbias});
+}
+
+RR_EXPORT void rr_lstm_forward(const RecurrentCall* call) { recurrent().lstm_forward(*call); }
+RR_EXPORT void rr_lstm_backward(const RecurrentCall* call) { recurrent().lstm_backward(*call); }
+RR_EXPORT void rr_gru_forward(const RecurrentCall* call) { recurrent().gru_forward(*call); }
+RR_EXPORT void rr_gru_backward(const RecurrentCall* call) { recurrent().gru_backward(*call); }
+RR_EXPORT void rr_multiply(const Product* product) { recurrent().multiply(*product); }
+RR_EXPORT void rr_activate(const float* x, float* y, int64_t n, int32_t is_tanh) { recurrent().activate(x, y, n, is_tanh); }
+
+// Advise the system to back memory that has not been touched yet with large pages.
+RR_EXPORT void rr_use_large_pages(void* memory, int64_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  const uintptr_t page = 2 << 20, begin = ((uintptr_t)memory + page - 1) / page * page;
+  const uintptr_t end = ((uintptr_t)memory + (uintptr_t)bytes) / page * page;
+  if (begin < end) madvise((void*)begin, end - begin, MADV_HUGEPAGE);
+#endif
 }

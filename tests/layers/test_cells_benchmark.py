@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rmsrepro.bench.__main__ import main
+from rmsrepro.errors import ConfigError
+
+pytestmark = pytest.mark.usefixtures("kernels")
+
+
+def test_the_benchmark_times_every_layer_beside_torchs_and_writes_it_down(tmp_path, capsys):
+    files = [tmp_path / "cells.json", tmp_path / "cells.md"]
+    options = ["--sizes", "3,2,4,5", "--quick", "--blocks", "2", "--threads", "1"]
+    assert main(["cells", *options, "--json", str(files[0]), "--markdown", str(files[1])]) == 0
+    written = json.loads(files[0].read_text())
+    assert [(r["cell"], r["pass"]) for r in written["cells"]] == [
+        (cell, pass_) for cell in ("lstm", "gru") for pass_ in ("forward", "both")
+    ]
+    for record in written["cells"]:
+        assert {"torch's layer", "torch's layer again", "fused prmsnorm", "composed none"} < set(record["arms"])
+        assert record["arms"]["fused rmsnorm"]["vs_torch"]["ratio"] > 0
+        assert "fused rmsnorm / torch's layer" in record["ratios"]
+    assert "GRU, T, B, in, H = 3, 2, 4, 5, forward + backward" in files[1].read_text()
+    assert "order-embedding (GRU) 1.69" in capsys.readouterr().out
+
+
+def test_a_size_that_means_nothing_is_refused():
+    with pytest.raises(ConfigError, match=r"--sizes 3,2: allowed is T,B,IN,H"):
+        main(["cells", "--sizes", "3,2"])

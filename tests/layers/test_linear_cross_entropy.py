@@ -1,0 +1,62 @@
+"""The fused linear cross-entropy agrees with the stock operations, whatever happens between its passes."""
+
+import pytest
+import torch
+
+from rmsrepro.layers.linear_cross_entropy import Workspace, linear_cross_entropy, reference
+
+
+def draw(rows=7, dim=5, classes=11, dtype=torch.float32, scale=1.0):
+    torch.manual_seed(0)
+    tensors = [scale * torch.randn(rows, dim), torch.randn(classes, dim), torch.randn(classes)]
+    return [t.to(dtype).requires_grad_() for t in tensors], torch.randint(0, classes, (rows,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", [1.0, 300.0], ids=["usual", "probabilities that underflow"])
+def test_loss_and_gradients_are_those_of_the_stock_operations(scale, dtype):
+    (x, weight, bias), targets = draw(scale=scale, dtype=dtype)
+    fused = linear_cross_entropy(x, weight, bias, targets) * 0.3
+    stock = reference(x, weight, bias, targets) * 0.3
+    torch.testing.assert_close(fused, stock)
+    ours, theirs = (torch.autograd.grad(loss, [x, weight, bias]) for loss in (fused, stock))
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_a_shared_workspace_serves_passes_in_flight_and_shorter_ones():
+    workspace = Workspace()
+    (x, weight, bias), targets = draw()
+    for rows in (7, 3, 7):
+        losses = [linear_cross_entropy(part[:rows], weight, bias, targets[:rows], workspace) for part in (x, 2 * x)]
+        expected = [reference(part[:rows], weight, bias, targets[:rows]) for part in (x, 2 * x)]
+        for ours, theirs in zip(losses, expected, strict=True):
+            pairs = (torch.autograd.grad(loss, [weight], retain_graph=True) for loss in (ours, theirs))
+            torch.testing.assert_close(*pairs)
+
+
+def test_a_pass_without_gradients_leaves_the_array_to_the_next():
+    workspace = Workspace()
+    (x, weight, bias), targets = draw()
+    with torch.no_grad():
+        first = linear_cross_entropy(x, weight, bias, targets, workspace)
+        array = workspace._idle
+        torch.testing.assert_close(linear_cross_entropy(x, weight, bias, targets, workspace), first)
+    assert workspace._idle.data_ptr() == array.data_ptr()
+
+
+def test_a_second_backward_pass_is_refused():
+    (x, weight, bias), targets = draw()
+    loss = linear_cross_entropy(x, weight, bias, targets)
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="call backward once"):
+        loss.backward()
+
+
+def test_autocast_takes_products_in_its_type_and_the_sum_in_float32():
+    (x, weight, bias), targets = draw(classes=50)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = linear_cross_entropy(x, weight, bias, targets)
+    loss.backward()
+    assert loss.dtype == torch.float32
+    assert weight.grad.dtype == torch.float32
+    torch.testing.assert_close(loss, reference(x, weight, bias, targets), rtol=2e-2, atol=0)
