@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache, lru_cache
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -138,7 +139,7 @@ class TritonNorm:
 
 
 #: The plan of a formula, built at the first call and kept.
-plan = lru_cache(maxsize=None)(TritonNorm)
+plan = cache(TritonNorm)
 
 
 def _partials(
