@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_double, c_int32, c_int64
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -142,4 +142,4 @@ class CpuNorm:
 
 
 #: The plan of a formula, built at the first call and kept.
-plan = lru_cache(maxsize=None)(CpuNorm)
+plan = cache(CpuNorm)

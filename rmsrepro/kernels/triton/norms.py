@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -139,7 +139,7 @@ class TritonNorm:
 
 
 #: The plan of a formula, built at the first call and kept.
-plan = lru_cache(maxsize=None)(TritonNorm)
+plan = cache(TritonNorm)
 
 
 def _partials(
