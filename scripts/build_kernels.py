@@ -6,6 +6,7 @@ Only a C++17 compiler is needed, no headers of Python or torch. Without one the 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import platform
 import shutil
@@ -118,5 +119,13 @@ else:
             build_data["artifacts"].append(f"/rmsrepro/kernels/cpu/{LIBRARY}")
 
 
+def build_node() -> None:
+    """Build the optional autograd node too where torch is at hand, which it is not in pip's build environment."""
+    if importlib.util.find_spec("torch"):
+        subprocess.run([sys.executable, "-m", "rmsrepro.kernels.cpu.node.build"], cwd=ROOT, check=False)
+
+
 if __name__ == "__main__":
-    sys.exit(0 if build_or_explain() else 1)
+    if not build_or_explain():
+        sys.exit(1)
+    build_node()

@@ -127,9 +127,10 @@ def stock_refusal(request: Request) -> str:
 
 
 def _instruction_set() -> str:
-    from rmsrepro.kernels.cpu import library
+    from rmsrepro.kernels.cpu import library, node
 
-    return library.instruction_set()
+    recorded = "C++" if node.norm is not None else "Python: python -m rmsrepro.kernels.cpu.node.build helps small norms"
+    return f"{library.instruction_set()}, autograd in {recorded}"
 
 
 def _plan(request: Request) -> Any:

@@ -6,6 +6,8 @@ it can be differentiated again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -17,7 +19,7 @@ def backward(
     dy: Tensor,
     x: Tensor,
     gain: Tensor | None,
-    wanted: tuple[bool, bool, bool],
+    wanted: Sequence[bool],
     bias_dtype: torch.dtype | None = None,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """Return the `wanted` gradients of (x [..., n], gain [n], bias [n]) for the upstream gradient `dy` [..., n]."""

@@ -14,7 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rmsrepro.kernels.cpu import library
+from rmsrepro.kernels import reference
+from rmsrepro.kernels.autograd import FusedNorm
+from rmsrepro.kernels.cpu import library, node
 from rmsrepro.kernels.layout import rows_of
 from rmsrepro.kernels.spec import NormSpec
 
@@ -23,6 +25,7 @@ DTYPES = {torch.float32: 0, torch.bfloat16: 1}
 
 _forward: Any = library.library and library.library.rr_norm_forward
 _backward: Any = library.library and library.library.rr_norm_backward
+_node: Any = node.norm
 
 
 class _CSpec(ctypes.Structure):
@@ -50,6 +53,19 @@ class CpuNorm:
         self._struct = _CSpec(n, spec.k, spec.eps, spec.gain_offset, spec.centre, spec.eps_outside, *types)
         self._address = ctypes.addressof(self._struct)
         self._stats = spec.stats
+        self._id = id(self)
+
+    def __call__(self, x: Tensor, gain: Tensor | None, bias: Tensor | None) -> Tensor:
+        """Normalise `x` [..., n], recording the gradient: in C++ where the node was built, else in Python."""
+        if _node is not None and x.is_contiguous():
+            return _node(x, gain, bias, self._address, self._id, self._stats)
+        return FusedNorm.apply(x, gain, bias, self)
+
+    def differentiable_backward(
+        self, dy: Tensor, x: Tensor, gain: Tensor | None, *wanted: bool
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Return the wanted gradients by the formula in torch operations, for a second derivative."""
+        return reference.backward(self.spec, dy, x, gain, wanted, self.bias)
 
     def forward(
         self, x: Tensor, gain: Tensor | None, bias: Tensor | None, residual: Tensor | None = None
@@ -141,5 +157,5 @@ class CpuNorm:
         return dx, dgain, dbias
 
 
-#: The plan of a formula, built at the first call and kept.
+#: The plan of a formula, built at the first call and kept for good: nodes hold its address.
 plan = cache(CpuNorm)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rmsrepro.kernels.autograd import FusedNorm
 from rmsrepro.kernels.layout import rows_of
 from rmsrepro.kernels.spec import NormSpec
 from rmsrepro.kernels.triton import backward, forward
@@ -32,6 +33,10 @@ class TritonNorm:
         self._flags = {"CENTRE": spec.centre, "EPS_OUTSIDE": spec.eps_outside, "HAS_GAIN": gain is not None}
         self._numbers = (n, spec.k, spec.eps, spec.gain_offset)
         self._partial = spec.k < n
+
+    def __call__(self, x: Tensor, gain: Tensor | None, bias: Tensor | None) -> Tensor:
+        """Normalise `x` [..., n], recording the gradient."""
+        return FusedNorm.apply(x, gain, bias, self)
 
     def forward(
         self, x: Tensor, gain: Tensor | None, bias: Tensor | None, residual: Tensor | None = None
