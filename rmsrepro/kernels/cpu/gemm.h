@@ -28,9 +28,10 @@ struct Matrix {
 
 RR_INLINE int64_t panel_count(int64_t columns) { return (columns + PANEL - 1) / PANEL; }
 
-// Pack B, whose element (k, n) lies at b[k * depth_stride + n * column_stride].
-void pack_panels(const float* b, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns,
-                 float* packed) {
+// Pack B, whose element (k, n) lies at b[k * depth_stride + n * column_stride], into memory that this thread keeps: to
+// touch fresh pages would cost more than the copy. Good until the next call.
+const float* pack_panels(const float* b, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns) {
+  float* packed = scratch(SCRATCH_PANELS, panel_count(columns) * PANEL * depth);
   parallel_ranges(panel_count(columns), 65536 / (depth * PANEL + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first = panel * PANEL, wide = columns - first < PANEL ? columns - first : PANEL;
@@ -48,6 +49,7 @@ void pack_panels(const float* b, int64_t depth_stride, int64_t column_stride, in
             to[k * PANEL + n] = from[k * depth_stride + n * column_stride];
     }
   });
+  return packed;
 }
 
 // Copy `rows` rows of A side by side, [depth][rows].
@@ -143,7 +145,7 @@ void multiply_rows(Matrix a, int64_t rows, const float* panels, int64_t panel_de
 // A product of any size; the rows of C are shared out among the threads.
 void multiply(const Product& p) {
   if (p.rows == 0 || p.columns == 0) return;
-  pack_panels(p.b, p.b_depth, p.b_column, p.depth, p.columns, p.packed);
+  const float* panels = pack_panels(p.b, p.b_depth, p.b_column, p.depth, p.columns);
   const int64_t pairs = (p.rows + 2 * ROW_BLOCK - 1) / (2 * ROW_BLOCK), blocks = p.rows > 1 ? 2 * pairs : 1;
   parallel_ranges(blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
@@ -151,7 +153,7 @@ void multiply(const Product& p) {
       for (int64_t k = 0; k == 0 || k < p.depth; k += DEPTH_BLOCK) {
         const int64_t depth = p.depth - k < DEPTH_BLOCK ? p.depth - k : DEPTH_BLOCK;
         const Matrix a = {p.a + first * p.a_row + k * p.a_depth, p.a_row, p.a_depth};
-        multiply_rows(a, rows, p.packed + k * PANEL, p.depth, depth, p.columns, p.bias, p.c + first * p.columns,
+        multiply_rows(a, rows, panels + k * PANEL, p.depth, depth, p.columns, p.bias, p.c + first * p.columns,
                       p.columns, k > 0);
       }
     }

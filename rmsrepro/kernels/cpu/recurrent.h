@@ -16,7 +16,6 @@ struct RecurrentCall {
   int64_t reverse;  // run from the last step to the first
   NormSpec input_norm[GROUPS], hidden_norm[GROUPS], cell_norm;
   const float* weight;            // [n][H], the recurrent weights U
-  float* packed;                  // room for a packed copy of them
   const uint8_t* mask;            // [T][B], zero where the state is carried; or null
   const float* input;             // [T][B][n], W x
   const float* input_gain;        // [n]
@@ -52,7 +51,6 @@ struct Product {
   int64_t b_depth, b_column;
   const float* bias;  // [columns] or null
   float* c;
-  float* packed;  // room for a packed copy of B
 };
 
 struct RecurrentKernels {

@@ -15,8 +15,6 @@ from rmsrepro.kernels.spec import NormSpec
 
 #: Sequences that share one block of partial sums, at most: as many as one tile of the product holds.
 _BLOCK_ROWS = 12
-#: Columns that packing may add to a matrix: two vectors of the widest instruction set.
-_PANEL = 32
 #: Bytes from which memory is asked for in large pages.
 _HUGE = 4 << 20
 
@@ -36,7 +34,7 @@ class _CNorm(ctypes.Structure):
 
 
 _POINTERS = (
-    *("weight", "packed", "mask", "input", "input_gain", "hidden_gain", "hidden_inner_bias", "bias", "candidate_bias"),
+    *("weight", "mask", "input", "input_gain", "hidden_gain", "hidden_inner_bias", "bias", "candidate_bias"),
     *("cell_gain", "cell_shift", "h", "c", "hidden", "gates", "input_stat", "hidden_stat", "cell_stat"),
     *("dy", "dh", "dc", "dinput", "dhidden", "partials"),
 )
@@ -73,25 +71,20 @@ class _Product(ctypes.Structure):
         ("b_column", c_int64),
         ("bias", c_void_p),
         ("c", c_void_p),
-        ("packed", c_void_p),
     )
 
 
 def multiply(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return a [m, k] times b [k, n], of any strides, plus `bias` [n]."""
     rows, depth, columns = a.shape[0], a.shape[1], b.shape[1]
-    c, packed = _empty(a, rows, columns), _packed(depth, columns, a)
+    c = _empty(a, rows, columns)
     product = _Product(
         *(rows, depth, columns, a.data_ptr(), *a.stride(), b.data_ptr(), *b.stride()),
-        *(None if bias is None else bias.data_ptr(), c.data_ptr(), packed.data_ptr()),
+        *(None if bias is None else bias.data_ptr(), c.data_ptr()),
     )
     assert library.library is not None, library.missing
     library.library.rr_multiply(ctypes.byref(product))
     return c
-
-
-def _packed(depth: int, columns: int, like: Tensor) -> Tensor:
-    return _empty(like, depth * (columns + _PANEL))
 
 
 def forward(spec: RecurrentSpec, t: RecurrentTensors, keep: bool) -> RecurrentSaved:
@@ -195,7 +188,6 @@ def _describe(spec: RecurrentSpec, t: RecurrentTensors, saved: RecurrentSaved) -
     ones, zeros = _constants(n)
     tensors = {
         "weight": t.weight.contiguous(),
-        "packed": _packed(n, size, t.weight),
         "mask": t.mask,
         "input": saved.input,
         "input_gain": ones if t.input_gain is None else t.input_gain,

@@ -108,7 +108,7 @@ template <class Cell>
 void forward_steps(const RecurrentCall& call) {
   const int64_t n = Cell::GATES * call.size, size = call.size, batch = call.batch;
   if (batch == 0) return;
-  pack_panels(call.weight, 1, size, size, n, call.packed);
+  const float* panels = pack_panels(call.weight, 1, size, size, n);
   parallel_ranges(call.blocks, 1, [&](int64_t begin, int64_t end) {
     const Rows rows = {rows_of_block(call, begin).first, rows_of_block(call, end - 1).last};
     float* unsaved = call.hidden ? nullptr : scratch(SCRATCH_PARTIALS, (rows.last - rows.first) * n);
@@ -116,7 +116,7 @@ void forward_steps(const RecurrentCall& call) {
       const Place at = place_of(call, number);
       float* hidden = call.hidden ? call.hidden + (at.t * batch + rows.first) * n : unsaved;
       const Matrix h = {call.h + (at.before * batch + rows.first) * size, size, 1};
-      multiply_rows(h, rows.last - rows.first, call.packed, size, size, n, call.hidden_inner_bias, hidden, n, false);
+      multiply_rows(h, rows.last - rows.first, panels, size, size, n, call.hidden_inner_bias, hidden, n, false);
       for (int64_t b = rows.first; b < rows.last; ++b)
         Cell::forward_row(call, at, b, hidden + (b - rows.first) * n);
     }
@@ -127,7 +127,7 @@ template <class Cell>
 void backward_steps(const RecurrentCall& call) {
   const int64_t n = Cell::GATES * call.size, size = call.size, batch = call.batch;
   if (batch == 0) return;
-  pack_panels(call.weight, size, 1, n, size, call.packed);
+  const float* panels = pack_panels(call.weight, size, 1, n, size);
   parallel_ranges(call.blocks, 1, [&](int64_t begin, int64_t end) {
     const Rows all = {rows_of_block(call, begin).first, rows_of_block(call, end - 1).last};
     float* work = scratch(SCRATCH_ROW, 2 * n);
@@ -139,7 +139,7 @@ void backward_steps(const RecurrentCall& call) {
         for (int64_t b = rows.first; b < rows.last; ++b) Cell::backward_row(call, at, b, partials, work);
       }
       const Matrix dhidden = {call.dhidden + (at.t * batch + all.first) * n, n, 1};
-      multiply_rows(dhidden, all.last - all.first, call.packed, n, n, size, nullptr,
+      multiply_rows(dhidden, all.last - all.first, panels, n, n, size, nullptr,
                     call.dh + all.first * size, size, true);
     }
   });
