@@ -9,7 +9,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
-.PHONY: help setup demo test lint format data tables check clean
+.PHONY: help setup demo test lint format data tables check gpu-check clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -38,13 +38,16 @@ format: $(READY) ## Put the code into the house's format
 	$(BIN)/ruff format .
 
 data: $(READY) ## Download the data sets that need no account, with checksums
-	for name in mnist cifar10; do $(BIN)/python -m rmsrepro.data fetch $$name; done
+	for name in mnist cifar10 brown; do $(BIN)/python -m rmsrepro.data fetch $$name; done
 
 tables: $(READY) ## Write every table of the paper, with what has been measured so far, to results/tables
 	$(BIN)/python -m rmsrepro.report
 
 check: $(READY) ## Fail where committed records contradict each other
 	$(BIN)/python -m rmsrepro.report --check
+
+gpu-check: $(READY) ## Test and time the kernels on a CUDA GPU, at most 8 minutes; says so where there is none
+	$(BIN)/python scripts/gpu_check.py
 
 clean: ## Remove the virtual environment and what tools left behind; runs stay
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis *.egg-info

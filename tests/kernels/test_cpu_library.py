@@ -148,7 +148,8 @@ def test_large_blocks_are_kept_when_asked_for() -> None:
     )
     done = run_in(code, ROOT)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 2 * 16384  # 64 MiB are 16384 pages; given back, they would fault five times
+    # 64 MiB are 16384 pages; given back, they would fault five times. Some systems reclaim idle pages by themselves.
+    assert int(done.stdout) < 3 * 16384
 
 
 def test_allocator_is_harmless_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from rmsrepro.errors import ConfigError
 from rmsrepro.layers import NormGRU, NormLSTM
 
 KINDS = [NormLSTM, NormGRU]
@@ -62,7 +63,7 @@ def test_a_last_step_with_one_row_left_is_normalised_by_the_running_statistics()
     y, _ = layer(torch.randn(3, 4, 5), lengths=torch.tensor([3, 2, 1, 1]))
     assert y.isfinite().all()
     assert layer.norm_ih_l0.num_batches_tracked[:3].tolist() == [1, 1, 0]
-    with pytest.raises(ValueError, match="at least 2"):
+    with pytest.raises(ConfigError, match="at least 2"):
         layer(torch.randn(3, 1, 5))
 
 
