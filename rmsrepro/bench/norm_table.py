@@ -6,16 +6,22 @@ Each allocator setting is a process of its own, since glibc reads its settings a
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from rmsrepro.bench import machine, protocol
-from rmsrepro.bench.norm_arms import Case, arms, norms
+from rmsrepro.bench.norm_arms import EPS, PARTIAL, Case, arms, norms
+from rmsrepro.errors import ConfigError
 from rmsrepro.kernels import allocator
+from rmsrepro.kernels.cpu import library
+from rmsrepro.kernels.cpu import norms as cpu_norms
+from rmsrepro.kernels.spec import NormSpec
 
 SHAPES = ((64, 240), (80, 1024), (700, 650), (512, 1024), (4096, 512), (4096, 1024))
 PAIRS = (
@@ -30,6 +36,8 @@ THREADS = 2
 
 def main(*, quick: bool, json_file: str | None) -> int:
     """Print the tables of both allocator settings."""
+    if library.library is None:
+        raise ConfigError(f"--table: {library.missing}")
     results = []
     for setting in ("default", "keep_large_blocks"):
         command = [sys.executable, "-m", "rmsrepro.bench.norm_table", setting, "quick" if quick else "full"]
@@ -37,7 +45,7 @@ def main(*, quick: bool, json_file: str | None) -> int:
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
         results.append(json.loads(done.stdout))
-        print(_to_markdown(results[-1]), "\n")
+        print(_to_markdown(results[-1]), "\n", flush=True)
     if json_file:
         Path(json_file).write_text(json.dumps(results, indent=1) + "\n")
     return 0
@@ -72,13 +80,14 @@ def measure(setting: str, *, quick: bool) -> dict[str, Any]:
 
 
 def _in_cache(pace: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Time the forward kernels alone, without autograd, against a copy of the same bytes."""
-    contestants = {k: v for k, v in norms(compiled=False, device="cpu").items() if k.startswith("fused")}
-    calls = arms(IN_CACHE, "forward", contestants)
-    source = torch.randn(IN_CACHE.rows, IN_CACHE.n)
-    calls["copy"] = lambda: source.clone()  # a fresh output, as the norms have
-    with torch.no_grad():
-        timings = protocol.measure(calls, **pace)
+    """Time the bare forward kernels against a copy of the same bytes, all into memory that is there."""
+    rows, n = IN_CACHE.rows, IN_CACHE.n
+    x, y, gain, stat = torch.randn(rows, n), torch.empty(rows, n), torch.ones(n), torch.empty(rows, 2)
+    calls: dict[str, Callable[[], object]] = {"copy": lambda: y.copy_(x)}
+    for name, centre, p in (("layernorm", True, 1.0), ("rmsnorm", False, 1.0), ("prmsnorm", False, PARTIAL)):
+        plan = cpu_norms.plan(NormSpec(centre, math.ceil(n * p), EPS), n, x.dtype, gain.dtype, None)
+        calls[name] = cpu_norms.bound_forward(plan, x, gain, y, stat)
+    timings = protocol.measure(calls, **pace)
     return {name: protocol.ratio(t, timings["copy"]).as_dict() for name, t in timings.items() if name != "copy"}
 
 
@@ -94,7 +103,7 @@ def _to_markdown(result: dict[str, Any]) -> str:
         cells = [_cell(row["ratios"][head]) for head in heads]
         time = row["F.layer_norm_us"]
         lines.append(f"| {row['case']} | " + " | ".join(cells) + f" | {time['median_us']:.0f} ± {time['iqr_us']:.0f} |")
-    lines += ["", f"Forward kernels alone / a copy of the same bytes, {IN_CACHE.name}:"]
+    lines += ["", f"Bare forward kernels / a copy of the same bytes, {IN_CACHE.name}:"]
     lines += [f"- {name}: {_cell(value)}" for name, value in result["in_cache"].items()]
     return "\n".join(lines)
 
