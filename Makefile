@@ -20,6 +20,7 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"rmsrepro needs Python 3.11 to 3.13, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	-$(BIN)/python -m rmsrepro.kernels.cpu.node.build
 	@touch $@
 
 demo: $(READY) ## Train MNIST with layernorm and rmsnorm and print the two side by side

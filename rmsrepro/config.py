@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rmsrepro.errors import ConfigError
-from rmsrepro.norms.config import IMPLS, NormConfig
+from rmsrepro.kernels.spec import IMPLS
+from rmsrepro.norms.config import NormConfig
 
 SIZES = ("tiny", "small", "paper")
 

@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from rmsrepro.errors import ConfigError
-from rmsrepro.kernels.spec import NormSpec
-
-IMPLS = ("auto", "composed", "torch", "fused", "compile")
+from rmsrepro.kernels.spec import IMPLS, NormSpec
 
 #: Elements from which the bytes of a norm's backward pass weigh more on a GPU than the launch of a Triton kernel.
 #: An estimate from byte counts and published launch costs, not a measurement.

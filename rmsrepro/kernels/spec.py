@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+#: How a norm can be computed; `auto` is the fastest that is available and correct for the input.
+IMPLS = ("auto", "composed", "torch", "fused", "compile")
+
 
 class NormSpec(NamedTuple):
     """One formula over rows of n elements; hashable, so that kernels can keep what they derive from it.

@@ -10,8 +10,6 @@ from typing import Any, get_type_hints
 from rmsrepro.errors import ConfigError
 from rmsrepro.typed import convert
 
-IMPLS = ("auto", "composed", "torch", "fused", "compile")
-
 #: The allowed values of every field that takes one of a few words.
 CHOICES: dict[str, tuple[str, ...]] = {
     "eps_placement": ("inside", "outside"),

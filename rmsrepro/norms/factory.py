@@ -11,8 +11,9 @@ from torch import nn
 
 from rmsrepro.conf import load_preset, load_yaml, option_names
 from rmsrepro.errors import ConfigError
+from rmsrepro.kernels.spec import IMPLS
 from rmsrepro.norms.base import SITES, Conv2dShape, NormFamily
-from rmsrepro.norms.config import IMPLS, NormConfig
+from rmsrepro.norms.config import NormConfig
 from rmsrepro.norms.functional import explain
 from rmsrepro.typed import build
 

@@ -18,6 +18,7 @@ from torch import nn
 from rmsrepro import seeding
 from rmsrepro.config import Config
 from rmsrepro.errors import ConfigError, UserError
+from rmsrepro.kernels.allocator import keep_large_blocks
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.runs.atomic import write_bytes_atomic, write_json_atomic
 from rmsrepro.runs.machine import hardware
@@ -52,6 +53,8 @@ def train(cfg: Config, argv: Sequence[str]) -> int:
     try:
         if cfg.train.threads is not None:
             torch.set_num_threads(cfg.train.threads)
+        if device.type == "cpu":
+            keep_large_blocks()
         task = build_task(cfg, device)
         factory.require(task.sites(), cfg.train.batch_size, device.type)
         with ExitStack() as held:
