@@ -75,6 +75,7 @@ def backward(
     dpre_h = torch.empty_like(dpre) if spec.gates == 3 else dpre
     dout = saved.h.new_empty(steps, batch, size)
     plain = all(norm is None for norm in spec.hidden)
+    from_h = dout
     if spec.gates == 3:
         from_h = _hat(spec.hidden, spec, saved.hidden, saved.stats[1])[..., 2 * size :] * hidden_gain[2 * size :]
         from_h = (from_h if t.candidate_bias is None else from_h + t.candidate_bias).contiguous()

@@ -63,9 +63,9 @@ def forward_step(
     here = j < size
     n = GATES * size
     x_row, u_row, at = x + b * n, u + b * n, b * size + j
-    split: tl.constexpr = 4 if GATES == 4 else 2
-    x_mean, x_r = _stat(x_row, size, x_k0, x_eps0, 0, split, X0, BLOCK)
-    u_mean, u_r = _stat(u_row, size, u_k0, u_eps0, 0, split, U0, BLOCK)
+    # The first group is all four gates of an LSTM and two of a GRU.
+    x_mean, x_r = _stat(x_row, size, x_k0, x_eps0, 0, 2 * GATES - 4, X0, BLOCK)
+    u_mean, u_r = _stat(u_row, size, u_k0, u_eps0, 0, 2 * GATES - 4, U0, BLOCK)
     _keep(x_stat, b, 0, x_mean, x_r)
     _keep(u_stat, b, 0, u_mean, u_r)
     first = _normed(x_row, x_gain, 0, size, x_mean, x_r, BLOCK) + _normed(u_row, u_gain, 0, size, u_mean, u_r, BLOCK)
