@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from rmsrepro.kernels.spec import NormSpec
@@ -29,8 +28,8 @@ def row_formula(norm: nn.Module) -> NormSpec | None:
     return None
 
 
-def row_gain(norm: nn.Module) -> Tensor | None:
-    """Return the gain [n] that belongs to `row_formula`, None for one."""
+def row_gain(norm: nn.Module, like: Tensor) -> Tensor | None:
+    """Return the gain [n] that belongs to `row_formula`, None for one; of the device and type of `like`."""
     assert isinstance(norm, RowNorm)
     gain = norm.weight
     if gain is not None and norm.cfg.gain_offset:
@@ -38,7 +37,7 @@ def row_gain(norm: nn.Module) -> Tensor | None:
     if type(norm) is not L2Norm:
         return gain
     scale = norm.dim**-0.5
-    return torch.full((norm.dim,), scale) if gain is None else gain * scale
+    return gain * scale if gain is not None else like.new_full((norm.dim,), scale)
 
 
 def row_shift(norm: nn.Module) -> Tensor | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
@@ -21,14 +22,17 @@ from rmsrepro.layers.projection import Projection
 
 def why_not_fused(x: Tensor, state: State, cell: Cell, options: CellOptions) -> str | None:
     """Say why the kernels cannot run this layer on this input, or return None where they can."""
-    if library.library is None:
-        return library.missing
     tensors = [x, *state, cell.input.weight, cell.hidden.weight]
-    if any(t.device.type != "cpu" for t in tensors):
-        return "the recurrent kernels run on the CPU"
+    device = x.device.type
+    if any(t.device != x.device for t in tensors) or device not in ("cpu", "cuda"):
+        return "the recurrent kernels take tensors of one device, a CPU or a CUDA one"
+    if device == "cpu" and library.library is None:
+        return library.missing
+    if device == "cuda" and importlib.util.find_spec("triton") is None:
+        return "triton is not installed"
     if torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack():
         return "the recurrent kernels read plain tensors, not those of a function transform"
-    if any(t.dtype != torch.float32 for t in tensors) or torch.is_autocast_enabled("cpu"):
+    if any(t.dtype != torch.float32 for t in tensors) or torch.is_autocast_enabled(device):
         return "the recurrent kernels take float32"
     if not options.hoist_input and cell.input.norms:
         return "cell.hoist_input=false asks for the norm of the input inside the time loop"
@@ -80,7 +84,7 @@ def fused_run(
         cell.hidden.inner_bias,
         _gain(cell.input),
         _gain(cell.hidden),
-        None if cell_norm is None else row_gain(cell_norm),
+        None if cell_norm is None else row_gain(cell_norm, x),
         None if cell_norm is None else row_shift(cell_norm),
     )
     y, h, c = _Recurrence.apply(spec, None if mask is None else mask.contiguous(), reverse, *tensors)
@@ -93,7 +97,9 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, spec: RecurrentSpec, mask: Tensor | None, reverse: bool, *inputs: Any) -> Any:
         """Run all steps and keep what the way back needs."""
-        saved = cpu.forward(spec, RecurrentTensors(*inputs, mask=mask, reverse=reverse), any(ctx.needs_input_grad))
+        saved = _kernels(inputs[0]).forward(
+            spec, RecurrentTensors(*inputs, mask=mask, reverse=reverse), any(ctx.needs_input_grad)
+        )
         ctx.spec, ctx.reverse, ctx.count = spec, reverse, len(inputs)
         ctx.set_materialize_grads(False)
         kept = (saved.input, saved.h, saved.c, saved.hidden, saved.gates, *saved.stats)
@@ -111,9 +117,18 @@ class _Recurrence(torch.autograd.Function):
         inputs, (a, h, c, hidden, gates, *stats) = rest[: ctx.count], rest[ctx.count :]
         tensors = RecurrentTensors(*inputs, mask=mask, reverse=ctx.reverse)
         saved = RecurrentSaved(a, h, c, hidden, gates, tuple(stats))
-        grads = cpu.backward(ctx.spec, tensors, saved, *grad_outputs, want_x=ctx.needs_input_grad[3])
+        grads = _kernels(h).backward(ctx.spec, tensors, saved, *grad_outputs, want_x=ctx.needs_input_grad[3])
         values = [getattr(grads, field.name) for field in fields(grads)]
         return None, None, None, *(None if t is None else grad for t, grad in zip(inputs, values, strict=True))
+
+
+def _kernels(tensor: Tensor) -> Any:
+    """Return the module with the kernels of the tensor's device."""
+    if tensor.device.type == "cpu":
+        return cpu
+    from rmsrepro.kernels.triton import recurrent as triton
+
+    return triton
 
 
 def _outer(projection: Projection) -> Tensor | None:
@@ -123,14 +138,14 @@ def _outer(projection: Projection) -> Tensor | None:
 
 
 def _gain(projection: Projection) -> Tensor | None:
-    return _join(projection, [row_gain(site.norm) for site in projection.norms], 1.0)
+    return _join(projection, [row_gain(site.norm, projection.weight) for site in projection.norms], 1.0)
 
 
 def _join(projection: Projection, parts: Sequence[Tensor | None], fill: float) -> Tensor | None:
     if all(part is None for part in parts):
         return None
     whole = [
-        torch.full((site.end - site.begin,), fill) if part is None else part
+        projection.weight.new_full((site.end - site.begin,), fill) if part is None else part
         for site, part in zip(projection.norms, parts, strict=True)
     ]
     return whole[0] if len(whole) == 1 else torch.cat(whole)

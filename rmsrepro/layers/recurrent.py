@@ -168,7 +168,8 @@ class NormRecurrent(nn.Module, Generic[Options]):
 
     def _is_fused(self, x: Tensor, state: State, cell: Cell) -> bool:
         """Say whether the kernels run this layer; raises ConfigError where `impl=fused` asks for what they cannot."""
-        if self.norm.impl in ("composed", "torch"):
+        # The GPU's kernels have not been timed against the loop: they run when they are asked for by name.
+        if self.norm.impl in ("composed", "torch") or (x.is_cuda and self.norm.impl != "fused"):
             return False
         reason = why_not_fused(x, state, cell, self.options)
         if reason is not None and self.norm.impl == "fused":
