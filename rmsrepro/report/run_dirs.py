@@ -28,9 +28,11 @@ _LOCAL = re.compile(r"(runs|track)[./=]|track=|data\.root=|tag=|device=")
 
 
 def variant(values: dict[str, Any]) -> str:
-    """Name a resolved configuration without its seed and without paths, logging and device: 12 hexadecimal digits."""
+    """Name a resolved configuration without seed, paths, logging, device and threads: 12 hexadecimal digits."""
     kept = {key: value for key, value in values.items() if key not in (*UNHASHED, "seed", "device")}
     kept["data"] = {key: value for key, value in kept["data"].items() if key != "root"}
+    # How many threads there are is a matter of the machine, as the device is.
+    kept["train"] = {key: value for key, value in kept["train"].items() if key != "threads"}
     text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -12,8 +12,14 @@ from rmsrepro.sweep.plan import expand, load_plan, plan_names
 PLANS = plan_names()
 
 
-def test_every_table_and_figure_and_both_extensions_have_a_plan():
-    names = [*(f"table{n}" for n in range(1, 11)), *(f"figure{n}" for n in range(1, 8)), "lstm_lm", "mnist"]
+def test_every_table_and_figure_and_the_extensions_have_a_plan():
+    names = [
+        *(f"table{n}" for n in range(1, 11)),
+        *(f"figure{n}" for n in range(1, 8)),
+        "lstm_lm",
+        "mnist",
+        "mnist_cnn",
+    ]
     assert sorted(names) == sorted(PLANS)
 
 
