@@ -25,7 +25,10 @@ def one_line(error: Exception, overrides: list[str]) -> str:
         return f"{override} names several values: add -m to run each, or {_quoting_hint(override)}"
     missing = re.search(r"Could not override '([^']+)'", text)
     if missing:
-        return f"{missing.group(1)}: no such setting{_nearest(missing.group(1), _settings())}; --help lists them"
+        name = missing.group(1)
+        if name.startswith("norm.extra."):
+            return f"{name}: this norm has no such option; its own options stand under extra in its file of conf/norm"
+        return f"{name}: no such setting{_nearest(name, _settings(overrides))}; --help lists them"
     option = re.search(r"Could not (?:find|load) '(?!hydra/)([^'/]+)/([^']*)'", text)
     if option:
         group, name = option.groups()
@@ -61,8 +64,8 @@ def _quoting_hint(override: str) -> str:
     return f"quote the value: {shell}"
 
 
-def _settings() -> list[str]:
-    """List every dotted setting of the default configuration."""
+def _settings(overrides: list[str]) -> list[str]:
+    """List every dotted setting there is with the task and norm that `overrides` choose."""
     from dataclasses import asdict
 
     from rmsrepro.compose import compose_config
@@ -73,7 +76,8 @@ def _settings() -> list[str]:
             if isinstance(value, dict):
                 yield from walk(f"{prefix}{key}.", value)
 
-    return list(walk("", asdict(compose_config([]))))
+    chosen = [override for override in overrides if override.startswith(("task=", "norm="))]
+    return list(walk("", asdict(compose_config(chosen))))
 
 
 def _nearest(name: str, known: list[str]) -> str:

@@ -12,6 +12,7 @@ import torch
 
 from rmsrepro.bench import machine, norm_table, protocol
 from rmsrepro.bench.norm_arms import PARTIAL, PASSES, Case, arms, norms
+from rmsrepro.bench.options import output_file, positive
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms import functional
 
@@ -115,13 +116,13 @@ def _shape(text: str) -> tuple[int, int]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m rmsrepro.bench norms", description=__doc__)
-    parser.add_argument("--json", metavar="FILE", help="write every number to FILE")
-    parser.add_argument("--markdown", metavar="FILE", help="write the table to FILE")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write every number to FILE")
+    parser.add_argument("--markdown", type=output_file, metavar="FILE", help="write the table to FILE")
     parser.add_argument("--shapes", nargs="+", metavar="ROWSxWIDTH")
     parser.add_argument("--dtype", nargs="+", choices=DTYPES, default=["float32"])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--passes", nargs="+", choices=PASSES, default=list(PASSES))
-    parser.add_argument("--threads", type=int, help="threads of torch's pool on the CPU")
+    parser.add_argument("--threads", type=positive, help="threads of torch's pool on the CPU")
     parser.add_argument("--explain", action="store_true", help="only say what impl=auto takes and why")
     parser.add_argument("--table", action="store_true", help="only the ratios to the stock norms, with both allocators")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out (it takes minutes)")

@@ -52,6 +52,8 @@ def decide(request: Request) -> Decision:
     impl = request.impl
     if impl not in IMPLS:
         raise ConfigError(f"impl={impl}: allowed are {', '.join(IMPLS)}")
+    if not request.row.is_floating_point:
+        raise TypeError(f"{request.op} needs floating-point rows, got {str(request.row).removeprefix('torch.')}")
     if impl == "composed":
         return Decision("composed", "asked for")
     stock = stock_refusal(request)

@@ -84,7 +84,10 @@ def partial_size(n: int, p: float, rounding: str = "ceil") -> int:
     """Return how many of a row's `n` elements the partial statistic uses: at least 1 and at most `n`.
 
     `ceil` is the paper's text (section 5), `floor` the authors' code; they differ for n=36 or 10 at 6.25 %.
+    Raises ConfigError for a share outside 0 < p <= 1.
     """
+    if not 0.0 < p <= 1.0:
+        raise ConfigError(f"partial={p}: allowed is 0 < partial <= 1 (1 takes the statistic from all elements)")
     exact = n * p
     nearest = round(exact)
     # 48 * 0.0625 and its like must not be pushed over by the last bit of the product.

@@ -1,4 +1,4 @@
-"""Print runs beside one another: `python -m rmsrepro.report.side_by_side RESULT_JSON ...`, or the paths on stdin."""
+"""Print runs beside one another: `python -m rmsrepro.report.side_by_side RUN ...`, or the paths on stdin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from rmsrepro.errors import DataError, UserError
 from rmsrepro.runs.atomic import read_json
+from rmsrepro.runs.result import InvalidResultError, validate_result
 
 
 def comparison(results: Sequence[dict[str, Any]]) -> Table:
@@ -20,7 +22,8 @@ def comparison(results: Sequence[dict[str, Any]]) -> Table:
     table.add_column("norm")
     table.add_column("impl")
     table.add_column("seed", justify="right")
-    for heading in (primary, "ms / step (p10-p90)", f"{results[0].get('items', 'items')} / s", "parameters"):
+    rate = f"mean {results[0].get('items', 'items')} / s"
+    for heading in (primary, "median ms / step (p10-p90)", rate, "parameters"):
         table.add_column(heading, justify="right")
     for result in results:
         timing = result["timing"]
@@ -34,6 +37,19 @@ def comparison(results: Sequence[dict[str, Any]]) -> Table:
             f"{result['params']:,}",
         )
     return table
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read the result of a run directory, or the file itself."""
+    file = path / "result.json" if path.is_dir() else path
+    if not file.is_file():
+        raise DataError(f"{path}: there is no result.json; the run is not done, or this is no run directory")
+    try:
+        result = read_json(file)
+        validate_result(result)
+    except (DataError, InvalidResultError, AttributeError) as error:
+        raise DataError(f"{path}: this is no result of a run ({error})") from error
+    return result
 
 
 def _metric(result: dict[str, Any], name: str) -> str:
@@ -52,13 +68,17 @@ def _step_ms(timing: dict[str, Any]) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Print the comparison of the named result files and where their runs lie."""
     paths = [Path(argument) for argument in arguments or sys.stdin.read().splitlines()]
-    results = [read_json(path) for path in paths]
+    try:
+        results = [_read(path) for path in paths]
+    except (UserError, OSError, InvalidResultError) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
     if not results:
-        print("error: no result to show; name one or more result.json files", file=sys.stderr)
+        print("error: no result to show; name one or more run directories or result.json files", file=sys.stderr)
         return 2
     Console(width=None if sys.stdout.isatty() else 120).print(comparison(results))
     for result, path in zip(results, paths, strict=True):
-        print(f"{result['norm']:>10}  {path.parent}")
+        print(f"{result['norm']:>10}  {path if path.is_dir() else path.parent}")
     print("Runs made one after another: their times show the order of size, not a speedup.")
     return 0
 

@@ -40,10 +40,10 @@ def interrupted(number: int, step: int | None) -> Ending:
     return Ending("interrupted", 128 + number, f"{where}; {again}", fields={} if step is None else {"step": step})
 
 
-def ending_of(error: BaseException, folder: Path) -> Ending:
-    """Return the ending that `error` stands for, in a run that writes to `folder`."""
+def ending_of(error: BaseException, folder: Path, saved_step: int | None) -> Ending:
+    """Return the ending that `error` stands for, in a run that writes to `folder` and has saved `saved_step` steps."""
     if isinstance(error, Interrupted):
-        return interrupted(error.number, None)
+        return interrupted(error.number, saved_step)
     if isinstance(error, UserError):
         return Ending("failed", 2, str(error))
     if isinstance(error, DivergedError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from rmsrepro.config import Config
+from rmsrepro.runs.atomic import read_json
 from rmsrepro.runs.rundir import RunDir, runs_root
 
 
@@ -15,7 +16,9 @@ def run_directory(cfg: Config) -> RunDir:
 
 def say_done(rundir: RunDir) -> int:
     """Say that the run has been made, print its result's path and return exit code 0."""
-    print(f"already done: {rundir.path} (runs.overwrite=true trains it again)", file=sys.stderr)
+    commit = read_json(rundir.result_json).get("commit")
+    at = f" at commit {commit[:9]}" if commit else ""
+    print(f"already done{at}: {rundir.path} (runs.overwrite=true trains it again)", file=sys.stderr)
     return say_result(rundir)
 
 

@@ -106,6 +106,7 @@ class Run:
         self.log = setup_run_logging(rundir.log) if world.is_main else None
         self.sinks: Sink | None = None
         self._last_save_s = time.monotonic()
+        self._saved_step: int | None = None
 
     def attempt(self) -> int:
         """Train and record; turn every way in which it can end into a status and an exit code.
@@ -116,7 +117,7 @@ class Run:
             try:
                 ending, fault = self._train_and_record(signals), None
             except (Exception, Interrupted) as error:
-                ending, fault = ending_of(error, self.rundir.path), error
+                ending, fault = ending_of(error, self.rundir.path, self._saved_step), error
             with signals.deferred():
                 self._end(ending)
         if isinstance(fault, UserError):
@@ -161,6 +162,7 @@ class Run:
                 trainer.restore(state)
             except CheckpointError as error:
                 raise CheckpointError(f"{self.store.folder}: {error}") from error
+            self._saved_step = trainer.step
             self._say(f"resuming after step {trainer.step} of {trainer.total_steps}")
         if self.world.is_main:
             self._write_records(trainer, None if state is None else trainer.step)
@@ -220,6 +222,7 @@ class Run:
 
     def _save(self, state: dict[str, Any]) -> None:
         self.store.save(state)
+        self._saved_step = state["step"]
         self._last_save_s = time.monotonic()
 
     def _wants_save(self, step: int) -> bool:

@@ -27,11 +27,13 @@ def _stat(row, size, k, eps, first, last, NORM: tl.constexpr, BLOCK: tl.constexp
         if NORM & 2:
             total = 0.0
             for g in tl.static_range(first, last):
+                # pyrefly: ignore[unsupported-operation]
                 total += tl.sum(tl.load(row + g * size + j, mask=j < size, other=0.0), 0)
             mean = total / ((last - first) * size)
         squares = 0.0
         for g in tl.static_range(first, last):
             a = tl.load(row + g * size + j, mask=j < size, other=0.0) - mean
+            # pyrefly: ignore[unsupported-operation]
             squares += tl.sum(tl.where((j < size) & ((g - first) * size + j < k), a * a, 0.0), 0)
         r = 1.0 / (tl.sqrt(squares / k) + eps) if NORM & 4 else 1.0 / tl.sqrt(squares / k + eps)
     return mean, r
@@ -216,6 +218,7 @@ def norm_backward_step(
         at = b * n + g * size + j
         v = tl.load(dpre + at, mask=here, other=0.0) * tl.load(gain + g * size + j, mask=here, other=0.0)
         q += tl.sum(v * (tl.load(u + at, mask=here, other=0.0) - mean), 0) * r
+        # pyrefly: ignore[unsupported-operation]
         centre += tl.sum(v, 0)
     q = q / k
     centre = centre / ((last - first) * size)
