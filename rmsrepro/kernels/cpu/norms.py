@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from ctypes import c_double, c_int32, c_int64
 from functools import cache
 from typing import Any
 
@@ -18,6 +17,7 @@ from torch import Tensor
 from rmsrepro.kernels import reference
 from rmsrepro.kernels.autograd import FusedNorm
 from rmsrepro.kernels.cpu import library, node
+from rmsrepro.kernels.cpu.structures import CNormSpec
 from rmsrepro.kernels.layout import rows_of
 from rmsrepro.kernels.spec import NormSpec
 
@@ -29,20 +29,6 @@ _backward: Any = library.library and library.library.rr_norm_backward
 _node: Any = node.norm
 
 
-class _CSpec(ctypes.Structure):
-    _fields_ = (
-        ("n", c_int64),
-        ("k", c_int64),
-        ("eps", c_double),
-        ("gain_offset", c_double),
-        ("centre", c_int32),
-        ("eps_outside", c_int32),
-        ("row_type", c_int32),
-        ("gain_type", c_int32),
-        ("bias_type", c_int32),
-    )
-
-
 class CpuNorm:
     """One formula for rows of n >= 1 elements and one choice of types (gain and bias: None where there is none)."""
 
@@ -51,7 +37,7 @@ class CpuNorm:
     ) -> None:
         self.spec, self.n, self.row, self.bias = spec, n, row, bias
         types = (DTYPES[row], DTYPES[gain or row], DTYPES[bias or row])
-        self._struct = _CSpec(n, spec.k, spec.eps, spec.gain_offset, spec.centre, spec.eps_outside, *types)
+        self._struct = CNormSpec(n, spec.k, spec.eps, spec.gain_offset, spec.centre, spec.eps_outside, *types)
         self._address = ctypes.addressof(self._struct)
         self._stats = spec.stats
         self._id = id(self)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_double, c_int32, c_int64, c_void_p
+from ctypes import c_int64, c_void_p
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from rmsrepro.kernels.cpu import library
+from rmsrepro.kernels.cpu.structures import CNormSpec
 from rmsrepro.kernels.recurrent import RecurrentGrads, RecurrentSaved, RecurrentSpec, RecurrentTensors
 from rmsrepro.kernels.spec import NormSpec
 
@@ -17,20 +18,6 @@ from rmsrepro.kernels.spec import NormSpec
 _BLOCK_ROWS = 12
 #: Bytes from which memory is asked for in large pages.
 _HUGE = 4 << 20
-
-
-class _CNorm(ctypes.Structure):
-    _fields_ = (
-        ("n", c_int64),
-        ("k", c_int64),
-        ("eps", c_double),
-        ("gain_offset", c_double),
-        ("centre", c_int32),
-        ("eps_outside", c_int32),
-        ("row_type", c_int32),
-        ("gain_type", c_int32),
-        ("bias_type", c_int32),
-    )
 
 
 _POINTERS = (
@@ -49,9 +36,9 @@ class _Call(ctypes.Structure):
         ("size", c_int64),
         ("blocks", c_int64),
         ("reverse", c_int64),
-        ("input_norm", _CNorm * 2),
-        ("hidden_norm", _CNorm * 2),
-        ("cell_norm", _CNorm),
+        ("input_norm", CNormSpec * 2),
+        ("hidden_norm", CNormSpec * 2),
+        ("cell_norm", CNormSpec),
         *((name, c_void_p) for name in _POINTERS),
     )
 
@@ -217,10 +204,10 @@ def _constants(n: int) -> tuple[Tensor, Tensor]:
     return torch.ones(n), torch.zeros(n)
 
 
-def _norm(norm: NormSpec | None, n: int) -> _CNorm:
+def _norm(norm: NormSpec | None, n: int) -> CNormSpec:
     if norm is None:
-        return _CNorm()
-    return _CNorm(n, norm.k, norm.eps, 0.0, norm.centre, norm.eps_outside)
+        return CNormSpec()
+    return CNormSpec(n, norm.k, norm.eps, 0.0, norm.centre, norm.eps_outside)
 
 
 def _run(spec: RecurrentSpec, direction: str, call: _Call) -> None:
