@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from rmsrepro.config import Config
 from rmsrepro.data.root import data_root
+from rmsrepro.errors import ConfigError
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.runs.rundir import runs_root
 
@@ -70,6 +71,13 @@ class Task(ABC):
     def load(self) -> None:
         """Read the data; raises DataError where it is missing or wrong."""
 
+    def load_synthetic(self) -> None:
+        """Make up training data of the task's real shapes and lengths in place of `load`, to time steps without data.
+
+        The same for every norm and seed; `build_model`, `batch` and `loss_sum` then work as after `load`.
+        """
+        raise ConfigError(f"task={self.cfg.task.name} makes up no data: its steps cannot be timed without training")
+
     @abstractmethod
     def build_model(self, norm: NormFactory) -> nn.Module:
         """Build the model on the CPU; the caller has seeded the generators."""
@@ -106,6 +114,10 @@ class Task(ABC):
 
     def facts(self) -> dict[str, Any]:
         """Return what else the record should say: sizes, what was dropped, assumptions."""
+        return {}
+
+    def files(self) -> dict[str, str]:
+        """Return texts that belong beside result.json, by file name: translations, answers; asked for at the end."""
         return {}
 
 

@@ -235,6 +235,8 @@ class Run:
     def _write_result(self, trainer: Trainer, outcome: Outcome) -> None:
         cfg, spec = self.cfg, self.task.spec
         metrics = self._final_metrics(trainer)
+        for name, text in self.task.files().items():
+            write_bytes_atomic(self.rundir.path / name, text.encode())
         timing = trainer.timer.summary()
         result = build_result(
             task=cfg.task.name,
