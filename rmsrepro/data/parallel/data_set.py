@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rmsrepro.data.dataset import CheckedFile
@@ -62,14 +62,19 @@ class ParallelDataSet:
         place = root / (self.folder or self.name)
         train = tuple(self._find(place, stem, languages, fetched) for stem in self.train)
         valid = self._find(place, self.valid, languages, fetched)
-        tests = {}
+        return SplitFiles(train, valid, self._find_tests(place, languages, fetched))
+
+    def _find_tests(self, place: Path, languages: tuple[str, str], fetched: Path) -> dict[str, FilePair]:
+        """Return the test sets that are there or to be had; after one failed attempt no other is made."""
+        tests, data_set = {}, self
         for name, stem in self.tests.items():
             try:
-                tests[name] = self._find(place, stem, languages, fetched)
+                tests[name] = data_set._find(place, stem, languages, fetched)
             except MissingFileError as error:
-                if self.fetcher:
-                    say(f"going on without the test set {name}: {error}")
-        return SplitFiles(train, valid, tests)
+                if data_set.fetcher:
+                    say(f"going on without test sets that are not there: {error}")
+                    data_set = replace(self, fetcher=None)
+        return tests
 
     def fetch(self, root: Path) -> list[CheckedFile]:
         """Fetch every file that is not there, and verify all."""

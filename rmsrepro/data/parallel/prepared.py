@@ -23,7 +23,7 @@ from rmsrepro.data.progress import say
 from rmsrepro.data.root import CACHE_VARIABLE
 from rmsrepro.runs.atomic import read_json, write_bytes_atomic, write_json_atomic
 
-SAMPLE_PAIRS = 1_000_000
+SAMPLE_PAIRS = 500_000
 """Subwords are learned from at most so many pairs, evenly spread over the text."""
 _FORMAT = 1  # to be raised when what is kept changes its meaning
 _MODEL, _LEARNING = "subwords.model", "subwords.json"

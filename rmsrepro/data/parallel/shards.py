@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 import numpy as np
@@ -99,11 +101,15 @@ def _encode_in_processes(pieces: Iterator[_Piece], subwords: Subwords, rules: En
     context = get_context("spawn")  # a fork would copy the locks of whatever threads there are
     with ProcessPoolExecutor(workers, context, _start_worker, (subwords.model, rules)) as pool:
         pending: set[Future[None]] = set()
-        for piece in pieces:
-            pending.add(pool.submit(_encode_in_worker, piece))
-            if len(pending) >= 2 * workers:
-                pending = _settle(pending, FIRST_COMPLETED)
-        _settle(pending, ALL_COMPLETED)
+        try:
+            for piece in pieces:
+                pending.add(pool.submit(_encode_in_worker, piece))
+                if len(pending) >= 2 * workers:
+                    pending = _settle(pending, FIRST_COMPLETED)
+            _settle(pending, ALL_COMPLETED)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _settle(pending: set[Future[None]], until: str) -> set[Future[None]]:
@@ -119,6 +125,15 @@ _worker: tuple[Subwords, EncodingRules]
 def _start_worker(model: bytes, rules: EncodingRules) -> None:
     global _worker
     _worker = Subwords(model), rules
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when a killed parent cannot say so any more."""
+    if parent := parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def _encode_in_worker(piece: _Piece) -> None:

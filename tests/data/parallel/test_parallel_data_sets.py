@@ -129,6 +129,16 @@ def test_multi30k_has_a_tokenised_variant_that_is_lower_cased(tmp_path):
         parallel_data_set("multi30k", PairOptions(tokenized=True))
 
 
+def test_the_full_newstest2014_is_not_reported_as_the_filtered_one(tmp_path, offline):
+    folder = tmp_path / "wmt14_en_de"
+    put_all(folder, ["train", "newstest2013"])
+    for count, name in [(3003, "newstest2014_full"), (2737, "newstest2014"), (60, "newstest2014")]:
+        for language in ENGLISH_GERMAN:
+            (folder / f"newstest2014.{language}").write_text("a\n" * count)
+        data = load_pairs("wmt14_en_de", tmp_path, PairOptions(vocabulary=310), tmp_path / "cache")
+        assert list(data.tests) == [name]
+
+
 def published(monkeypatch) -> list[str]:
     """Let huggingface.co have multi30k; return what is asked for."""
     asked = []

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from corpora import sentences, training_text
 
@@ -129,11 +130,13 @@ def test_processes_that_start_together_make_it_once_and_agree(corpus, start, tmp
 
 
 def test_a_killed_start_leaves_nothing_that_is_taken_for_whole(corpus, start, load, tmp_path):
-    for pause_s in (0.4, 0.8, 1.2):
+    for pause_s in (0.4, 0.8, 1.2, 1.6):
         process = start()
         time.sleep(pause_s)
+        workers = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGKILL)
         process.communicate()
+        assert psutil.wait_procs(workers, timeout=20)[1] == [], "workers outlive the process that they work for"
     out, err = start().communicate(timeout=120)
     assert out.endswith(" 300 False\n"), err
     assert training_text(load()) == list(zip(corpus["train.en"], corpus["train.de"], strict=True))
