@@ -10,6 +10,7 @@ from rmsrepro.errors import DataError
 def _no_variable(monkeypatch, tmp_path):
     monkeypatch.delenv("RMSREPRO_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("RMSREPRO_CACHE", raising=False)
 
 
 def test_the_configured_root_beats_the_variable_which_beats_the_cache(monkeypatch, tmp_path):
