@@ -51,9 +51,13 @@ class LengthBuckets:
             )
         self._source = np.asarray(source_lengths, np.int64)
         self._target = np.asarray(target_lengths, np.int64)
-        self._longer = np.maximum(self._source, self._target)
+        longer, shorter = np.maximum(self._source, self._target), np.minimum(self._source, self._target)
+        self._longer = longer.astype(np.min_scalar_type(longer.max(initial=0)))
+        # 16 bits or fewer are sorted without comparisons, several times as fast: the shorter side gets all of them
+        self._scale = np.float32(65_535 / (shorter.max(initial=0) + _SPREAD))
+        self._shorter = self._scale * shorter.astype(np.float32)
         self._seed = seed
-        ordered = np.sort(self._longer)
+        ordered = np.sort(self._longer, kind="stable")
         if sentences is not None:
             self._cuts = np.append(np.arange(0, len(ordered), sentences), len(ordered))
         else:
@@ -87,8 +91,9 @@ class LengthBuckets:
     def _shuffled(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Return all pairs in the order in which they are cut into batches, and the order of the batches."""
         chance = np.random.default_rng((self._seed, epoch))
-        shorter = np.minimum(self._source, self._target) + _SPREAD * chance.random(len(self._source))
-        pairs = np.lexsort((shorter, self._longer))
+        spread = self._scale * np.float32(_SPREAD) * chance.random(len(self._shorter), np.float32)
+        pairs = np.argsort((self._shorter + spread).astype(np.uint16), kind="stable")
+        pairs = pairs[np.argsort(self._longer[pairs], kind="stable")]
         return pairs, chance.permutation(len(self))
 
 

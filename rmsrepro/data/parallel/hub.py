@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -18,7 +19,9 @@ HUB = "https://huggingface.co"
 
 
 def hub_pairs(repository: str, configuration: str | None, split: str, cache: Path) -> Iterator[dict[str, str]]:
-    """Yield the pairs of a hub data set, sentence by language; `cache` is where the client keeps its files.
+    """Yield the pairs of a hub data set, sentence by language.
+
+    `cache` is where the client keeps its files; it goes when all pairs are read, and stays for another attempt if not.
 
     Raises:
         SourceUnavailable: no answer, or the client failed.
@@ -33,6 +36,7 @@ def hub_pairs(repository: str, configuration: str | None, split: str, cache: Pat
         raise SourceUnavailable(f"{type(error).__name__}: {error}".splitlines()[0]) from error
     for row in rows:
         yield row.get("translation", row)
+    shutil.rmtree(cache, ignore_errors=True)
 
 
 def sacrebleu_pairs(test_set: str, languages: tuple[str, str]) -> Iterator[dict[str, str]]:

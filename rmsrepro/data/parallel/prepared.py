@@ -79,7 +79,7 @@ def prepare(text: TrainingText, vocabulary: int, max_length: int, folder: Path) 
     Raises:
         DataError: `vocabulary` does not fit the text, or the folder cannot be written.
     """
-    key = [_FORMAT, sentencepiece.__version__, vocabulary, *text.identity()]
+    key = [_FORMAT, sentencepiece.__version__, SAMPLE_PAIRS, vocabulary, *text.identity()]
     home = folder / sha256_hex(json.dumps(key).encode())[:16]
     pairs = home / f"pairs-{max_length}"
     if not (home / _MODEL).is_file() or not pairs.is_dir():
