@@ -87,7 +87,7 @@ def beam_search(
         going = (totals.unsqueeze(2) + log_probs.view(shape)).masked_fill((step >= limits)[:, None, None], -torch.inf)
         ending = totals + end.view(shape[:2])
         # Candidates [B, beam * n + beam]: continuations, then ends.
-        ranked = torch.cat([going.flatten(1), ending], 1).nan_to_num(nan=-torch.inf, posinf=-torch.inf)
+        ranked = torch.cat([going.flatten(1), ending], 1).nan_to_num(-torch.inf, -torch.inf, -torch.inf)
         values, places = ranked.topk(2 * beam, 1)
         ends = places >= going[0].numel()
         ended = ends[:, :beam] & (values[:, :beam] > -torch.inf)
