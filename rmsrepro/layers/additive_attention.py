@@ -48,7 +48,7 @@ class AdditiveAttention(nn.Module):
         real = length_mask(lengths, context.shape[1]).flatten().nonzero().squeeze(1)
         projected = self.key(flat.index_select(0, real))
         keys = projected.new_zeros(len(flat), projected.shape[1]).index_copy(0, real, projected)
-        return Memory(keys.view(*context.shape[:2], -1), context, lengths)
+        return Memory(keys.view(*context.shape[:2], projected.shape[1]), context, lengths)
 
 
 def attend(

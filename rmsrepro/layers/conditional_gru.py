@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
-from rmsrepro.layers.additive_attention import AdditiveAttention, Memory, attend
-from rmsrepro.layers.generic import Cell, State, gru_step, time_loop
+from rmsrepro.errors import ConfigError
+from rmsrepro.layers.additive_attention import AdditiveAttention, Memory
+from rmsrepro.layers.conditional_cell import ConditionalCell, conditional_loop
+from rmsrepro.layers.conditional_fused import fused_conditional, why_not_fused_conditional
 from rmsrepro.layers.gru import NormGRU
 from rmsrepro.layers.options import GRUOptions
-from rmsrepro.layers.projection import Projection
 from rmsrepro.norms.factory import NormFactory
-
-
-@dataclass
-class ConditionalCell:
-    """The parts of a conditional GRU as the time loops read them."""
-
-    first: Cell
-    query: Projection
-    score: Tensor
-    """[A]"""
-    second: Cell
-    first_options: GRUOptions
-    second_options: GRUOptions
-
-    @property
-    def by_step(self) -> bool:
-        """Whether the norms differ from step to step, so that a step must know its number."""
-        parts = (self.first.input, self.first.hidden, self.query, self.second.input, self.second.hidden)
-        return any(part.by_step for part in parts)
 
 
 class ConditionalGRU(nn.Module):
@@ -78,25 +58,16 @@ class ConditionalGRU(nn.Module):
         `mask` [T, B] is true where a step counts; elsewhere the state is carried and the context is zero. Steps are
         numbered from `first_step` on, for norms that differ from step to step.
         """
-        return conditional_loop(x, h, self.cell(), memory, mask, first_step)
+        cell = self.cell()
+        if self._is_fused(x, h, cell, memory):
+            return fused_conditional(x, h, cell, memory, mask)
+        return conditional_loop(x, h, cell, memory, mask, first_step)
 
-
-def conditional_loop(
-    x: Tensor, h: Tensor, cell: ConditionalCell, memory: Memory, mask: Tensor | None, first_step: int = 0
-) -> tuple[Tensor, Tensor]:
-    """Run a conditional GRU, one torch operation after another; as ConditionalGRU.forward."""
-    positions = memory.mask
-    contexts: list[Tensor] = []
-
-    def step(a: Tensor, state: State, t: int, rows: Tensor | None) -> State:
-        between = gru_step(a, state[0], cell.first, cell.first_options, t, rows)
-        context = attend(between, cell.query, cell.score, memory, positions, t, rows)
-        contexts.append(context)
-        projected = cell.second.input.finish(cell.second.input.linear(context), t, rows)
-        return (gru_step(projected, between, cell.second, cell.second_options, t, rows),)
-
-    states, _ = time_loop(x, (h,), cell.first.input, cell.first_options.hoist_input, mask, False, step, first_step)
-    attended = torch.stack(contexts)
-    if mask is not None:
-        attended = attended.masked_fill(~mask.unsqueeze(-1), 0.0)
-    return states, attended
+    def _is_fused(self, x: Tensor, h: Tensor, cell: ConditionalCell, memory: Memory) -> bool:
+        """Say whether the kernels run this input; raises ConfigError where `impl=fused` asks for what they cannot."""
+        if self.norm.impl in ("composed", "torch"):
+            return False
+        reason = why_not_fused_conditional(x, h, cell, memory)
+        if reason is not None and self.norm.impl == "fused":
+            raise ConfigError(f"impl=fused: {reason}; use impl=auto, torch or composed")
+        return reason is None
