@@ -12,8 +12,10 @@ _MODULES = {
     "brown": "rmsrepro.data.brown",
     "cifar10": "rmsrepro.data.cifar10",
     "mnist": "rmsrepro.data.mnist",
+    "multi30k": "rmsrepro.data.parallel.multi30k",
     "ptb": "rmsrepro.data.ptb",
     "wikitext2": "rmsrepro.data.wikitext2",
+    "wmt14_en_de": "rmsrepro.data.parallel.wmt14",
 }
 
 
