@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from rmsrepro.layers.packing import Packing
 from rmsrepro.layers.projection import Projection
 from rmsrepro.layers.step_linear import StepLinear
 from rmsrepro.norms.factory import NormFactory
@@ -43,12 +44,8 @@ class AdditiveAttention(nn.Module):
 
     def memory(self, context: Tensor, lengths: Tensor) -> Memory:
         """Prepare `context` [B, S, C], of which `lengths` [B] positions count, for all steps at once."""
-        # Padding must not enter a norm's statistics.
-        flat = context.flatten(0, 1)
-        real = length_mask(lengths, context.shape[1]).flatten().nonzero().squeeze(1)
-        projected = self.key(flat.index_select(0, real))
-        keys = projected.new_zeros(len(flat), projected.shape[1]).index_copy(0, real, projected)
-        return Memory(keys.view(*context.shape[:2], projected.shape[1]), context, lengths)
+        packing = Packing.of(lengths, context.shape[1])
+        return Memory(packing.padded(self.key(packing.rows(context))), context, lengths)
 
 
 def attend(

@@ -14,8 +14,12 @@ from rmsrepro.data.parallel.batch import PairBatch
 from rmsrepro.layers import NormGRU
 from rmsrepro.layers.additive_attention import Memory, length_mask
 from rmsrepro.layers.conditional_gru import ConditionalGRU
+from rmsrepro.layers.dropout import Dropout
+from rmsrepro.layers.packing import Packing
 from rmsrepro.norms.factory import NormFactory
-from rmsrepro.tasks.rnnsearch.codebases import CodeBase
+from rmsrepro.tasks.rnnsearch.codebases import CODEBASES
+from rmsrepro.tasks.rnnsearch.config import Config
+from rmsrepro.tasks.rnnsearch.initialisation import initialise
 from rmsrepro.tasks.translation.model import State, TranslationModel
 
 
@@ -36,32 +40,27 @@ class DeepOutput(nn.Module):
 class RNNSearch(TranslationModel):
     """A bidirectional GRU, additive attention, a conditional GRU and a deep output.
 
-    Where the sources leave dropout out, `dropout` acts on embeddings, encoder states and the softmax layer's input.
+    The paper names no dropout; `dropout` acts on embeddings, encoder states and the softmax layer's input.
     """
 
-    def __init__(
-        self,
-        norm: NormFactory,
-        codebase: CodeBase,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        embedding: int,
-        hidden: int,
-        dropout: float = 0.0,
-    ) -> None:
+    memory_per_sentence = True
+
+    def __init__(self, norm: NormFactory, cfg: Config, vocabulary: int) -> None:
         super().__init__()
+        codebase, embedding, hidden = CODEBASES[cfg.codebase], cfg.embedding, cfg.hidden
         context = 2 * hidden
-        self.source_embedding = nn.Parameter(torch.empty(source_vocabulary, embedding))
-        self.target_embedding = nn.Parameter(torch.empty(target_vocabulary, embedding))
+        self.source_embedding = nn.Parameter(torch.empty(vocabulary, embedding))
+        self.target_embedding = nn.Parameter(torch.empty(vocabulary, embedding))
         self.encoder = NormGRU(embedding, hidden, bidirectional=True, norm=norm, cell=codebase.encoder)
         self.first_state = norm.linear(context, hidden)
         self.decoder = ConditionalGRU(
             embedding, hidden, context, context, norm=norm, first=codebase.first, second=codebase.second
         )
         self.deep_output = DeepOutput(embedding, hidden, context, norm)
-        self.output_weight = nn.Parameter(torch.empty(target_vocabulary, embedding))
-        self.output_bias = nn.Parameter(torch.zeros(target_vocabulary))
-        self.dropout = nn.Dropout(dropout)
+        self.output_weight = nn.Parameter(torch.empty(vocabulary, embedding))
+        self.output_bias = nn.Parameter(torch.zeros(vocabulary))
+        self.dropout = Dropout(cfg.dropout)
+        initialise(self, cfg.init_mean, codebase.unit_gains)
 
     def output(self) -> tuple[Tensor, Tensor]:
         """Return the softmax layer's weight [V, E] and bias [V]."""
@@ -71,9 +70,9 @@ class RNNSearch(TranslationModel):
         """Return what the softmax layer reads at every position of `batch.target_mask`, row by row: [N, E]."""
         _, x, states, contexts = self._decode(batch)
         sentence, step = batch.target_mask.nonzero(as_tuple=True)
-        real = step * states.shape[1] + sentence
-        parts = (t.flatten(0, 1).index_select(0, real) for t in (x, states, contexts))
-        return self.dropout(self.deep_output(*parts))
+        count, steps = batch.target_in.shape
+        packing = Packing(steps, count, step * count + sentence, None)
+        return self.dropout(self.deep_output(*(packing.rows(part) for part in (x, states, contexts))))
 
     def states_before(self, batch: PairBatch) -> Tensor:
         """Return the state that every step of the decoder starts from when it reads `batch.target_in`: [T, B, H]."""
@@ -91,11 +90,9 @@ class RNNSearch(TranslationModel):
         mask = length_mask(lengths, source.shape[1]).t()
         x = self.dropout(F.embedding(source.t(), self.source_embedding))
         y, _ = self.encoder(x, mask=mask)
-        y = y.masked_fill(~mask.unsqueeze(-1), 0.0)
-        mean = y.sum(0) / lengths.unsqueeze(1)
-        context = self.dropout(y.transpose(0, 1).contiguous())
-        memory = self.decoder.attention.memory(context, lengths)
-        return memory, torch.tanh(self.first_state(mean))
+        context = self.dropout(y.masked_fill(~mask.unsqueeze(-1), 0.0).transpose(0, 1).contiguous())
+        mean = context.sum(1) / lengths.unsqueeze(1)
+        return self.decoder.attention.memory(context, lengths), torch.tanh(self.first_state(mean))
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> tuple[State, State]:
         """Return the memory of every sentence, and the decoder's state before its first token."""
