@@ -100,7 +100,7 @@ def beam_search(
                 )
             )
         # At most `beam` of the 2 * beam best are ends, so `beam` others are among them: those of the lowest ranks.
-        going_on = ends.int().argsort(1, stable=True)[:, :beam]
+        going_on = ends.int().argsort(dim=1, stable=True)[:, :beam]
         totals, places = values.gather(1, going_on), places.gather(1, going_on)
         parents = places // log_probs.shape[1]
         chosen = words.view(len(alive), -1).gather(1, places)
