@@ -28,6 +28,10 @@ class Memory(NamedTuple):
         """[B, S], true where there is a position."""
         return length_mask(self.lengths, self.context.shape[1])
 
+    def repeated(self, times: int) -> Memory:
+        """Return the memory with every row `times` times side by side."""
+        return self if times == 1 else Memory(*(part.repeat_interleave(times, 0) for part in self))
+
 
 class AdditiveAttention(nn.Module):
     """score_s = v . tanh(norm(W context_s + b) + norm(U query)); a softmax over the positions weighs the context.
@@ -44,7 +48,10 @@ class AdditiveAttention(nn.Module):
 
     def memory(self, context: Tensor, lengths: Tensor) -> Memory:
         """Prepare `context` [B, S, C], of which `lengths` [B] positions count, for all steps at once."""
-        packing = Packing.of(lengths, context.shape[1])
+        positions = context.shape[1]
+        if lengths.numel() and not 1 <= int(lengths.min()) <= int(lengths.max()) <= positions:
+            raise ValueError(f"lengths must be from 1 to {positions}, got {lengths.tolist()}")
+        packing = Packing.of(lengths, positions)
         return Memory(packing.padded(self.key(packing.rows(context))), context, lengths)
 
 

@@ -1,4 +1,4 @@
-"""The conditional GRU, one torch operation after another: it serves every norm and is the reference for the fast path."""
+"""The conditional GRU, one torch operation after another: it serves every norm; the reference for the fast path."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ def fused_conditional(
 ) -> tuple[Tensor, Tensor]:
     """Run over `x` [T, B, in]; as `conditional_loop`."""
     first, second = recurrent_spec(cell.first), recurrent_spec(cell.second)
-    assert first is not None and second is not None
+    assert first is not None
+    assert second is not None
     query = row_formula(cell.query.norms[0].norm) if cell.query.norms else None
     attention = AttentionTensors(
         memory.lengths,
@@ -96,9 +97,7 @@ class _ConditionalGRU(torch.autograd.Function):
         return None, None, *(grad if want else None for want, grad in zip(wanted, values, strict=True))
 
 
-def _parts(
-    inputs: tuple[Any, ...], mask: Tensor | None
-) -> tuple[RecurrentTensors, AttentionTensors, RecurrentTensors]:
+def _parts(inputs: tuple[Any, ...], mask: Tensor | None) -> tuple[RecurrentTensors, AttentionTensors, RecurrentTensors]:
     split = _CELL + _ATTENTION
     return (
         RecurrentTensors(*inputs[:_CELL], mask=mask, reverse=False),

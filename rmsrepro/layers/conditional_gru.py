@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor, nn
 
 from rmsrepro.errors import ConfigError
@@ -55,13 +56,36 @@ class ConditionalGRU(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Run over `x` [T, B, in] from `h` [B, H]; return the states [T, B, H] and the contexts [T, B, C].
 
-        `mask` [T, B] is true where a step counts; elsewhere the state is carried and the context is zero. Steps are
-        numbered from `first_step` on, for norms that differ from step to step.
+        `mask` [T, B] is true where a step counts; elsewhere the state is carried and the context is zero. The memory
+        has B rows, or one for as many sequences side by side. Steps are numbered from `first_step` on, for norms that
+        differ from step to step.
         """
+        beam = self._sequences_per_memory(x, h, memory)
         cell = self.cell()
-        if self._is_fused(x, h, cell, memory):
+        fused = self._is_fused(x, h, cell, memory)
+        if not fused or torch.is_grad_enabled():
+            memory = memory.repeated(beam)
+        if fused:
             return fused_conditional(x, h, cell, memory, mask)
         return conditional_loop(x, h, cell, memory, mask, first_step)
+
+    def _sequences_per_memory(self, x: Tensor, h: Tensor, memory: Memory) -> int:
+        """Check all shapes, as the kernels read plain addresses."""
+        rows, positions = memory.context.shape[:2]
+        count = len(h)
+        expected = {
+            "x": (x.shape, (len(x), count, self.first.input_size)),
+            "h": (h.shape, (count, self.first.hidden_size)),
+            "memory.keys": (memory.keys.shape, (rows, positions, len(self.attention.score))),
+            "memory.context": (memory.context.shape, (rows, positions, self.second.input_size)),
+            "memory.lengths": (memory.lengths.shape, (rows,)),
+        }
+        for name, (given, wanted) in expected.items():
+            if given != wanted:
+                raise ValueError(f"{name} is {list(given)}, expected {list(wanted)}")
+        if not len(x) or count % max(rows, 1) or (count and not rows):
+            raise ValueError(f"{len(x)} steps of {count} sequences cannot share {rows} memories")
+        return count // rows if rows else 1
 
     def _is_fused(self, x: Tensor, h: Tensor, cell: ConditionalCell, memory: Memory) -> bool:
         """Say whether the kernels run this input; raises ConfigError where `impl=fused` asks for what they cannot."""

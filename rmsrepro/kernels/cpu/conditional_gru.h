@@ -10,10 +10,11 @@ struct ConditionalCall {
   // at 2 t, the one between the cells at 2 t + 1. Only the second has a dy.
   RecurrentCall first, second;
   int64_t positions, attention, context_size;
+  int64_t beam;  // so many sequences side by side attend to the same memory, of B / beam rows; 1 for backward
   NormSpec query_norm;          // n = 0 where there is none
-  const int64_t* lengths;       // [B], positions of each sequence, at most S
-  const float* keys;            // [B][S][A]
-  const float* context;         // [B][S][C]
+  const int64_t* lengths;       // [B / beam], positions of each memory, at most S
+  const float* keys;            // [B / beam][S][A]
+  const float* context;         // [B / beam][S][C]
   const float* score;           // [A]
   const float* query_weight;    // [A][H]
   const float* query_gain;      // [A]

@@ -41,6 +41,7 @@ class _Call(ctypes.Structure):
         ("positions", c_int64),
         ("attention", c_int64),
         ("context_size", c_int64),
+        ("beam", c_int64),
         ("query_norm", CNormSpec),
         *((name, c_void_p) for name in _POINTERS),
     )
@@ -59,11 +60,11 @@ class AttentionTensors:
     """What the attention computes with, all float32 and contiguous but the lengths."""
 
     lengths: Tensor
-    """[B], int64 from 1 to S."""
+    """[M], int64 from 1 to S: M is B, or for a forward pass alone a divisor of it."""
     keys: Tensor
-    """[B, S, A]"""
+    """[M, S, A]; the B / M sequences that attend to one memory lie side by side."""
     context: Tensor
-    """[B, S, C]"""
+    """[M, S, C]"""
     score: Tensor
     """[A]"""
     query_weight: Tensor
@@ -185,7 +186,8 @@ def _describe(
     units = len(attention.score)
     cells = describe(spec.first, first, saved.first), describe(spec.second, replace(second, h0=first.h0), saved.second)
     query_norm = norm_struct(spec.query, units)
-    call = _Call(*cells, attention.context.shape[1], units, attention.context.shape[2], query_norm)
+    memories, positions, context_size = attention.context.shape
+    call = _Call(*cells, positions, units, context_size, max(len(first.h0) // max(memories, 1), 1), query_norm)
     ones, zeros = constants(units)
     tensors = {
         "lengths": attention.lengths.contiguous(),

@@ -22,15 +22,15 @@ RR_INLINE void finish_query(const ConditionalCall& call, const float* raw, RowSt
 RR_ROW void attention_forward_row(const ConditionalCall& call, int64_t t, int64_t b, float* work) {
   const int64_t row = t * call.first.batch + b, size = call.attention, width = call.context_size;
   float *weights = call.weights + row * call.positions, *attended = call.contexts + row * width;
-  const int64_t length = counts(call.first, row) ? call.lengths[b] : 0;
+  const int64_t memory = b / call.beam, length = counts(call.first, row) ? call.lengths[memory] : 0;
   clear_row(weights + length, call.positions - length);
   if (length == 0) return clear_row(attended, width);
   const float* raw = call.query + row * size;
   const RowStat stat = stat_of(raw, call.query_norm);
   keep_stat(call.query_stat, row, stat);
   finish_query(call, raw, stat, work);
-  attend_row(call.keys + b * call.positions * size, call.context + b * call.positions * width, length, size, width,
-             call.score, work, weights, attended);
+  attend_row(call.keys + memory * call.positions * size, call.context + memory * call.positions * width, length, size,
+             width, call.score, work, weights, attended);
 }
 
 RR_ROW void attention_backward_row(const ConditionalCall& call, int64_t t, int64_t b, float* partials, float* work) {

@@ -182,6 +182,7 @@ def block_count(batch: int) -> int:
 
 
 def describe(spec: RecurrentSpec, t: RecurrentTensors, saved: RecurrentSaved) -> RecurrentCall:
+    """Build the structure that the kernels read; the tensors it points to live as long as it does."""
     steps, batch, n = saved.input.shape
     size = t.h0.shape[1]
     call = RecurrentCall(steps, batch, size, block_count(batch), t.reverse)
@@ -219,10 +220,12 @@ def describe(spec: RecurrentSpec, t: RecurrentTensors, saved: RecurrentSaved) ->
 
 @lru_cache(maxsize=16)
 def constants(n: int) -> tuple[Tensor, Tensor]:
+    """Return ones [n] and zeros [n], which stand for gains and biases that are not there."""
     return torch.ones(n), torch.zeros(n)
 
 
 def norm_struct(norm: NormSpec | None, n: int) -> CNormSpec:
+    """Describe a norm over rows of `n`, or none, to the kernels."""
     if norm is None:
         return CNormSpec()
     return CNormSpec(n, norm.k, norm.eps, 0.0, norm.centre, norm.eps_outside)
