@@ -11,6 +11,8 @@ from rmsrepro.errors import DataError
 _MODULES = {
     "brown": "rmsrepro.data.brown",
     "cifar10": "rmsrepro.data.cifar10",
+    "coco": "rmsrepro.data.coco",
+    "flickr8k": "rmsrepro.data.flickr8k",
     "mnist": "rmsrepro.data.mnist",
     "multi30k": "rmsrepro.data.parallel.multi30k",
     "ptb": "rmsrepro.data.ptb",
