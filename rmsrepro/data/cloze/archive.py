@@ -90,8 +90,7 @@ def _read_tar(path: Path) -> Iterator[Member]:
         try:
             with tarfile.open(fileobj=stream, mode="r|") as archive:
                 while info := archive.next():
-                    # tarfile keeps every header it has read: a gigabyte for an archive of the paper's size.
-                    archive.members.clear()
+                    forget_members(archive)
                     name = PurePosixPath(info.name)
                     if info.isreg() and _is_question(name.name) and (file := archive.extractfile(info)):
                         yield _member(name, file.read(_LARGEST_BYTES))
@@ -99,6 +98,11 @@ def _read_tar(path: Path) -> Iterator[Member]:
             raise DataError(
                 f"{path} is no whole tar archive ({error}): it may be a cut download or an error page; fetch it again"
             ) from error
+
+
+def forget_members(archive: tarfile.TarFile) -> None:
+    """Drop the headers that a stream has read or written: they grow to half a gigabyte with the paper's archive."""
+    archive.__dict__["members"].clear()
 
 
 def _is_question(name: str) -> bool:

@@ -7,9 +7,9 @@ import io
 import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import IO
 
-from rmsrepro.data.cloze.archive import SPLIT_FOLDERS
+from rmsrepro.data.cloze.archive import SPLIT_FOLDERS, forget_members
 from rmsrepro.data.cloze.question import PLACEHOLDER, Question, format_question
 
 
@@ -64,7 +64,7 @@ def _marked(sentence: Sentence, marks: dict[str, str]) -> Iterator[str]:
         yield marks[word.name] if isinstance(word, Mention) else word.lower()
 
 
-def write_archive(file: BinaryIO, folder: str, questions: Iterable[MadeQuestion]) -> None:
+def write_archive(file: IO[bytes], folder: str, questions: Iterable[MadeQuestion]) -> None:
     """Write questions as a tar archive in rc-data's layout; the same questions make the same bytes."""
     parts = {split: name for name, split in SPLIT_FOLDERS.items()}
     with tarfile.open(fileobj=file, mode="w|", format=tarfile.GNU_FORMAT) as archive:
@@ -73,4 +73,4 @@ def write_archive(file: BinaryIO, folder: str, questions: Iterable[MadeQuestion]
             info = tarfile.TarInfo(f"{folder}/questions/{parts[made.split]}/{made.name}.question")
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-            archive.members.clear()
+            forget_members(archive)

@@ -39,7 +39,9 @@ class _SplitWriter:
     def __init__(self, folder: Path, split: str, files: ExitStack) -> None:
         self._folder, self._split = folder, split
         self._tokens: BinaryIO = files.enter_context((folder / f"{split}.tokens.i32").open("wb"))
-        self._names = files.enter_context((folder / f"{split}.names.txt").open("w", encoding="utf-8", errors="backslashreplace"))
+        # A name in an archive may be no UTF-8.
+        names = folder / f"{split}.names.txt"
+        self._names = files.enter_context(names.open("w", encoding="utf-8", errors="backslashreplace"))
         self._rows, self._start = array("q"), 0
         self.counts: Counter[str] = Counter()
 

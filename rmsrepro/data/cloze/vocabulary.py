@@ -56,7 +56,8 @@ def build_vocabulary(store: ClozeStore, min_count: int) -> ClozeVocabulary:
     counts, words = store.counts, store.words
     entity = np.fromiter((is_entity(word) for word in words), bool, len(words))
     literal = np.fromiter((word in SPECIAL for word in words), bool, len(words))
-    entities = sorted(np.flatnonzero(entity & (counts > 0)).tolist(), key=lambda i: int(words[i].removeprefix("@entity")))
+    seen = np.flatnonzero(entity & (counts > 0)).tolist()
+    entities = sorted(seen, key=lambda i: int(words[i].removeprefix("@entity")))
     plain = sorted(
         np.flatnonzero(~entity & ~literal & (counts >= min_count)).tolist(), key=lambda i: (-counts[i], words[i])
     )

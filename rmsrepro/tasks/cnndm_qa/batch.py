@@ -43,7 +43,7 @@ class ClozeBatch:
 
 
 def make_batch(questions: Sequence[EncodedQuestion], relabel: np.ndarray | None = None) -> ClozeBatch:
-    """Pad `questions` to one batch; `relabel` [V] says which word stands for each, such as a permutation of entities."""
+    """Pad `questions` to one batch; `relabel` [V] gives the word that stands for each, if not itself."""
     passage, passage_lengths = _pad([question.passage for question in questions])
     question, question_lengths = _pad([question.question for question in questions])
     answer = np.array([question.answer for question in questions], np.int64)

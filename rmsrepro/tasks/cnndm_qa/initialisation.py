@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Generator, Tensor
@@ -11,12 +10,10 @@ from torch import Generator, Tensor
 from rmsrepro.tasks.cnndm_qa.model import AttentiveReader, Encoder
 from rmsrepro.tasks.cnndm_qa.terms import Term
 
-#: Returns the generator of the next draw.
-Source = Callable[[], Generator | None]
-
-#: The code base draws each matrix after setting the seed anew to this.
+#: The code base sets the seed anew to this before it draws a matrix.
 _SEED = 123
 _ORTHOGONAL_SCALE = 0.05
+_EMBEDDING_RANGE = 0.1
 
 
 @torch.no_grad()
@@ -25,47 +22,60 @@ def initialise(model: AttentiveReader, scheme: str) -> None:
 
     `attentive_reader` starts every draw from the same seed, whatever the run's: matrices of one shape, among them the
     four gates and both directions, start equal; orthogonal ones are scaled by 0.05. `independent` draws each from
-    torch's generator and leaves orthogonal matrices as they are. Source: paper section 2.3, the code base's quirks.
+    torch's generator, leaves orthogonal matrices as they are and the embedding uniform within 0.1.
+    Source: paper section 2.3, the code base's quirks.
     """
-    same = scheme == "attentive_reader"
-    source: Source = (lambda: Generator().manual_seed(_SEED)) if same else (lambda: None)
-    scale = _ORTHOGONAL_SCALE if same else 1.0
-    model.embedding.copy_(_matrix(*model.embedding.shape, source, scale))
+    draw = _Draw(scheme == "attentive_reader")
+    if draw.same:
+        model.embedding.copy_(draw.matrix(*_sizes(model.embedding)))
+    else:
+        model.embedding.uniform_(-_EMBEDDING_RANGE, _EMBEDDING_RANGE)
     if model.similarity is not None:
-        model.similarity.copy_(_matrix(*model.similarity.shape, source, scale))
-    model.attention.copy_(_vector(len(model.attention), source))
-    model.output.weight.copy_(_matrix(*model.output.weight.shape, source, scale))
+        model.similarity.copy_(draw.matrix(*_sizes(model.similarity)))
+    model.attention.copy_(draw.vector(len(model.attention)))
+    model.output.weight.copy_(draw.matrix(*_sizes(model.output.weight)))
     model.output.bias.zero_()
     for module in model.modules():
         if isinstance(module, Encoder):
-            _initialise_encoder(module, source, scale)
+            _initialise_encoder(module, draw)
         elif isinstance(module, Term):
-            out_features = len(model.attention)
-            module.set_weight(_matrix(out_features, 2 * out_features, source, scale))
+            module.set_weight(draw.matrix(module.out_features, module.in_features))
 
 
-def _initialise_encoder(encoder: Encoder, source: Source, scale: float) -> None:
-    size = encoder.lstm.hidden_size
+def _initialise_encoder(encoder: Encoder, draw: _Draw) -> None:
+    size, gates = encoder.lstm.hidden_size, encoder.lstm.gates
     state: dict[str, Tensor] = {}
     for direction in ("", "_reverse"):
         for kind in ("ih", "hh"):
-            gates = [_matrix(size, size, source, scale) for _ in range(encoder.lstm.gates)]
-            state[f"weight_{kind}_l0{direction}"] = torch.cat(gates)
-        state[f"bias_ih_l0{direction}"] = torch.zeros(encoder.lstm.gates * size)
+            state[f"weight_{kind}_l0{direction}"] = torch.cat([draw.matrix(size, size) for _ in range(gates)])
+        state[f"bias_ih_l0{direction}"] = torch.zeros(gates * size)
     encoder.lstm.load_torch_state(state)
     if encoder.h0 is not None:
-        encoder.h0.copy_(torch.stack([_vector(size, source) for _ in encoder.h0]))
+        encoder.h0.copy_(torch.stack([draw.vector(size) for _ in encoder.h0]))
 
 
-def _matrix(rows: int, columns: int, source: Source, scale: float) -> Tensor:
-    generator = source()
-    if rows != columns:
-        bound = math.sqrt(6.0 / (rows + columns))
-        return torch.empty(rows, columns).uniform_(-bound, bound, generator=generator)
-    q, r = torch.linalg.qr(torch.randn(rows, rows, generator=generator))
-    return q * r.diagonal().sign() * scale
+class _Draw:
+    """Draws weights, `same` from one seed every time or else one after another from torch's generator."""
+
+    def __init__(self, same: bool) -> None:
+        self.same = same
+
+    def matrix(self, rows: int, columns: int) -> Tensor:
+        """Return [rows, columns]: orthogonal where it is square, else Glorot-uniform."""
+        if rows != columns:
+            bound = math.sqrt(6.0 / (rows + columns))
+            return torch.empty(rows, columns).uniform_(-bound, bound, generator=self._generator())
+        q, r = torch.linalg.qr(torch.randn(rows, rows, generator=self._generator()))
+        return q * r.diagonal().sign() * (_ORTHOGONAL_SCALE if self.same else 1.0)
+
+    def vector(self, size: int) -> Tensor:
+        """Return [size], uniform within one over the root of its size."""
+        return torch.empty(size).uniform_(-(size**-0.5), size**-0.5, generator=self._generator())
+
+    def _generator(self) -> Generator | None:
+        return Generator().manual_seed(_SEED) if self.same else None
 
 
-def _vector(size: int, source: Source) -> Tensor:
-    bound = size**-0.5
-    return torch.empty(size).uniform_(-bound, bound, generator=source())
+def _sizes(matrix: Tensor) -> tuple[int, int]:
+    rows, columns = matrix.shape
+    return rows, columns

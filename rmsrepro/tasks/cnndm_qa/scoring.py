@@ -60,7 +60,8 @@ def baselines(questions: Iterable[EncodedQuestion], entities: range) -> dict[str
     """
     right = {"max_frequency": 0.0, "exclusive_frequency": 0.0, "error_floor": 0.0}
     number = 0
-    for number, item in enumerate(questions, start=1):  # noqa: B007 - the count is what is wanted
+    for item in questions:
+        number += 1
         found, counts = np.unique(item.passage, return_counts=True)
         names = (found >= entities.start) & (found < entities.stop)
         found, counts = found[names], counts[names]

@@ -32,7 +32,7 @@ _EVAL_BATCH = 64
 
 
 class Task(base.Task):
-    """Fill the gap of a question about a passage with one of its anonymous entities; error over the whole vocabulary."""
+    """Fill the gap of a question about a passage with one of its anonymous entities; error over all words."""
 
     spec = TaskSpec("cnndm_qa", primary="test/error", direction="min", select="valid/error", items="questions")
 

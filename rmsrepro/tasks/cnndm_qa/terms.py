@@ -17,6 +17,7 @@ class Term(nn.Module):
         self, in_features: int, out_features: int, norm: NormFactory | None, gain: float = 1.0, bias: bool = False
     ) -> None:
         super().__init__()
+        self.in_features, self.out_features = in_features, out_features
         build = nn.Linear if norm is None else norm.linear
         self.linear = build(in_features, out_features, bias=False)
         self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
