@@ -8,6 +8,7 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from rmsrepro.data.files import open_maybe_compressed
 from rmsrepro.errors import DataError
@@ -17,6 +18,8 @@ SUFFIXES = (".tar.xz", ".tar.gz", ".tgz", ".tar")
 SPLIT_FOLDERS = {"training": "train", "validation": "valid", "test": "test"}
 _QUESTION_SUFFIX = ".question"
 _LARGEST_BYTES = 1 << 24
+#: Two blocks of zeros end a tar archive; nothing else in it holds as many.
+_END = bytes(1024)
 
 
 @dataclass(frozen=True)
@@ -86,18 +89,40 @@ def _question_files(path: Path) -> Iterator[Path]:
 
 
 def _read_tar(path: Path) -> Iterator[Member]:
-    with open_maybe_compressed(path) as stream:
+    with open_maybe_compressed(path) as file:
+        stream = _Tail(file)
         try:
-            with tarfile.open(fileobj=stream, mode="r|") as archive:
+            with tarfile.open(fileobj=stream, mode="r|") as archive:  # pyrefly: ignore[bad-argument-type, no-matching-overload]
                 while info := archive.next():
                     forget_members(archive)
                     name = PurePosixPath(info.name)
-                    if info.isreg() and _is_question(name.name) and (file := archive.extractfile(info)):
-                        yield _member(name, file.read(_LARGEST_BYTES))
+                    if info.isreg() and _is_question(name.name) and (content := archive.extractfile(info)):
+                        yield _member(name, content.read(_LARGEST_BYTES))
+            stream.require_end()
         except (tarfile.TarError, EOFError) as error:
             raise DataError(
                 f"{path} is no whole tar archive ({error}): it may be a cut download or an error page; fetch it again"
             ) from error
+
+
+class _Tail:
+    """A stream that remembers its last bytes: tarfile takes an archive that is cut between files for a whole one."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._last = stream, b""
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes."""
+        data = self._stream.read(size)
+        self._last = (self._last + data)[-len(_END) :]
+        return data
+
+    def require_end(self) -> None:
+        """Read to the end; raises EOFError where it is not an archive's."""
+        while self.read(1 << 16):
+            pass
+        if self._last != _END:
+            raise EOFError("its end is missing")
 
 
 def forget_members(archive: tarfile.TarFile) -> None:
