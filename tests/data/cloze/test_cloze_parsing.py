@@ -72,7 +72,7 @@ def test_an_archive_cut_short_is_refused_and_leaves_nothing(members, write_archi
     path = write_archive(members, suffix)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(DataError, match="cut short|no whole tar archive|no questions|is named"):
+    with pytest.raises(DataError, match=r"cut short|no whole tar archive|no questions|is named"):
         open_archive(path, None, caches)
     assert not list(caches[0].glob("*-v*"))
 
@@ -142,8 +142,8 @@ def test_sentences_dropped_with_their_answer_are_counted(make_question, write_ar
     }
     path = write_archive(files)
     cut = open_archive(path, 1, caches)
-    assert texts(cut, "train")["a"][0] == "rain fell on @entity2 .".split()
-    assert texts(cut, "train")["b"][0] == "@entity3 voted .".split()
+    assert texts(cut, "train")["a"][0] == ["rain", "fell", "on", "@entity2", "."]
+    assert texts(cut, "train")["b"][0] == ["@entity3", "voted", "."]
     assert cut.facts["train"]["answer_dropped_with_its_sentence"] == 1
     assert open_archive(path, None, caches).facts["train"]["answer_not_in_passage"] == 0
 
@@ -152,7 +152,7 @@ def test_a_cache_that_cannot_be_written_is_passed_over_and_then_named(members, w
     (tmp_path / "file").write_text("")
     path = write_archive(members)
     open_archive(path, None, [tmp_path / "file" / "cache", *caches])
-    with pytest.raises(DataError, match="no folder for parsed questions can be written .*XDG_CACHE_HOME"):
+    with pytest.raises(DataError, match=r"no folder for parsed questions can be written .*XDG_CACHE_HOME"):
         open_archive(path, None, [tmp_path / "file" / "cache"])
 
 

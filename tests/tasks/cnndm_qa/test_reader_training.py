@@ -1,5 +1,6 @@
 """From files to a result: every question judged, a killed run the same, and what the user got wrong in one line."""
 
+import copy
 import json
 import math
 
@@ -13,43 +14,23 @@ from rmsrepro.train.loop import Hooks
 STEPS = ["train.max_steps=6", "train.eval_every=3", "train.lr=0.01", "task.init=independent"]
 
 
-def hooks(saved=None, until=None):
+def hooks(save=lambda state: None):
+    """Return hooks that save after the fourth step and at evaluations."""
     return Hooks(
         on_rows=lambda step, row: None,
         on_step=lambda step, loss: None,
-        save=lambda state: saved.append(state) if saved is not None else None,
+        save=save,
         save_best=lambda state: None,
-        wants_save=lambda step: step == until,
+        wants_save=lambda step: step == 4,
         stop_signal=lambda: 0,
     )
-
-
-def copied(state):
-    return json.loads(json.dumps(state)) if not isinstance(state, dict | list | torch.Tensor) else _deep(state)
-
-
-def _deep(state):
-    if isinstance(state, torch.Tensor):
-        return state.clone()
-    if isinstance(state, dict):
-        return {key: _deep(value) for key, value in state.items()}
-    return [_deep(value) for value in state] if isinstance(state, list) else state
 
 
 @pytest.mark.parametrize("norm", ["none", "rmsnorm", "batchnorm"])
 def test_a_resumed_run_ends_where_a_straight_one_does(start_trainer, norm):
     straight = start_trainer(f"norm={norm}", *STEPS)
     states = []
-    straight.run(
-        Hooks(
-            on_rows=lambda step, row: None,
-            on_step=lambda step, loss: None,
-            save=lambda state: states.append(_deep(state)),
-            save_best=lambda state: None,
-            wants_save=lambda step: step == 4,
-            stop_signal=lambda: 0,
-        )
-    )
+    straight.run(hooks(save=lambda state: states.append(copy.deepcopy(state))))
     resumed = start_trainer(f"norm={norm}", *STEPS)
     resumed.restore(next(state for state in states if state["step"] == 4))
     resumed.run(hooks())
@@ -69,7 +50,7 @@ def test_every_question_is_judged_beside_the_baselines(start_trainer, split):
     assert (metrics[f"{split}/error"] * count) % 1 == pytest.approx(0, abs=1e-9)
     lines = trainer.task.files()[f"answers.{split}.tsv"].splitlines()
     assert len(lines) == count + 1
-    name, answer, word, entity = lines[1].split("\t")
+    name, answer, _word, _entity = lines[1].split("\t")
     assert name.endswith("000")
     assert answer.startswith("@entity")
     right = sum(line.split("\t")[1] == line.split("\t")[3] for line in lines[1:])
