@@ -9,7 +9,7 @@ from rmsrepro.errors import ConfigError
 
 _CHOICES = {
     "norm_sites": ("lstm", "everywhere"),
-    "init": ("attentive_reader", "independent"),
+    "init": ("attentive_reader", "independent", "copying"),
     "batching": ("bucketed", "sampled", "paper"),
 }
 
