@@ -17,9 +17,11 @@ from rmsrepro.sweep.driver import Sweep
 from rmsrepro.sweep.launcher import Launcher, LocalLauncher
 from rmsrepro.sweep.options import USAGE, Options, parse
 from rmsrepro.sweep.plan import load_plan
+from rmsrepro.sweep.results import arm_results, results_text
 from rmsrepro.sweep.slots import build_slots
 from rmsrepro.sweep.specs import Spec, build_specs
 from rmsrepro.sweep.states import run_state
+from rmsrepro.sweep.tracked import log_summaries
 
 
 def main(argv: Sequence[str]) -> int:
@@ -61,15 +63,19 @@ def _run(options: Options, specs: Sequence[Spec]) -> int:
     _say_notes(options)
     launcher = _launcher(options, specs)
     waiting = [spec for spec in specs if not spec.rundir.is_done()]
-    _say(f"{len(specs)} runs, {len(specs) - len(waiting)} of them done already")
+    _say(f"runs expected: {len(specs)}, done already: {len(specs) - len(waiting)}")
     sweep = Sweep(waiting, launcher, _say)
     outcomes = sweep.run()
     if waiting:
         _say(summary_text(outcomes, len(waiting)))
     _write_json(options, specs, launcher.limit)
     print(status_text([run_state(spec) for spec in specs], options.size, launcher.limit), flush=True)
+    if table := results_text(arm_results(specs)):
+        print(f"\n{table}", flush=True)
     if sweep.received:
         return 128 + sweep.received
+    if outcomes:
+        log_summaries(specs, options.size)
     return 0 if all(outcome.state == "done" for outcome in outcomes) else 1
 
 

@@ -12,6 +12,8 @@ from typing import Protocol
 from rmsrepro.sweep.slots import Slot
 from rmsrepro.sweep.specs import Spec
 
+#: What makes a run; its overrides follow.
+PROGRAM = (sys.executable, "-m", "rmsrepro")
 #: In a run's directory: what the run's process printed.
 CONSOLE = "console"
 
@@ -43,7 +45,7 @@ def console_of(spec: Spec) -> Path:
 class LocalLauncher:
     """Runs on this machine, one in each slot."""
 
-    def __init__(self, slots: Sequence[Slot], program: Sequence[str] = (sys.executable, "-m", "rmsrepro")) -> None:
+    def __init__(self, slots: Sequence[Slot], program: Sequence[str] = PROGRAM) -> None:
         self.limit = len(slots)
         self._free, self._program = list(slots), tuple(program)
 

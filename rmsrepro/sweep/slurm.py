@@ -9,13 +9,13 @@ import importlib
 import os
 import signal
 import subprocess
-import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rmsrepro.errors import ConfigError
-from rmsrepro.sweep.launcher import Job, console_of
+from rmsrepro.sweep.launcher import PROGRAM, Job, console_of
 from rmsrepro.sweep.options import Options
 from rmsrepro.sweep.specs import Spec
 
@@ -67,8 +67,10 @@ class RunOnNode:
 class SubmititLauncher:
     """Submits each run as a job; `limit` bounds how many are queued or running at once."""
 
-    def __init__(self, options: Options, folder: Path, *, limit: int, gpu: bool) -> None:
-        submitit, self.limit = _submitit(), limit
+    def __init__(
+        self, options: Options, folder: Path, *, limit: int, gpu: bool, program: Sequence[str] = PROGRAM
+    ) -> None:
+        submitit, self.limit, self._program = _submitit(), limit, tuple(program)
         cluster = "local" if options.launcher == "submitit_local" else "slurm"
         try:
             self._executor = submitit.AutoExecutor(folder=folder, cluster=cluster)
@@ -78,7 +80,7 @@ class SubmititLauncher:
 
     def start(self, spec: Spec) -> Job:
         """Queue one run."""
-        words = [sys.executable, "-m", "rmsrepro", *spec.overrides]
+        words = [*self._program, *spec.overrides]
         return _SubmittedJob(self._executor.submit(RunOnNode(words, Path.cwd(), console_of(spec))))
 
 
