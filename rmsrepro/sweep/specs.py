@@ -63,7 +63,7 @@ def _of_plan(plan: Plan, options: Options) -> Iterable[Spec]:
     composed = {}
     for arm in arms:
         overrides = strongest([*plan.overrides(arm, options.size), *options.overrides, *group])
-        composed[arm] = overrides, _compose(plan.name, arm, [*overrides, f"seed={seeds[0]}"])
+        composed[arm] = overrides, compose_checked(f"plan={plan.name}, arm {arm}", [*overrides, f"seed={seeds[0]}"])
     for seed in seeds:
         for arm, (overrides, config) in composed.items():
             # Nothing but the seed itself depends on the seed; composing anew would take a fifth of a second a run.
@@ -72,11 +72,12 @@ def _of_plan(plan: Plan, options: Options) -> Iterable[Spec]:
             yield Spec(plan.runs_plan, arm, seed, (*overrides, f"seed={seed}"), seeded, run_directory(seeded))
 
 
-def _compose(plan: str, arm: str, overrides: list[str]) -> Config:
+def compose_checked(what: str, overrides: list[str]) -> Config:
+    """Compose one run; whatever its command would be refused for is a ConfigError that says for `what`."""
     try:
         return compose_config(overrides)
     except Exception as error:
         if isinstance(error, ConfigError) or is_usage_error(error):
             said = str(error) if isinstance(error, ConfigError) else one_line(error, overrides)
-            raise ConfigError(f"plan={plan}, arm {arm}: {said}") from error
+            raise ConfigError(f"{what}: {said}") from error
         raise
