@@ -9,10 +9,25 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
-.PHONY: help setup demo test lint format data tables check gpu-check clean
+# What a sweep covers: SIZE is tiny, small or paper; SEEDS such as 1,2,3 (else the plan's); ARGS any other option.
+SIZE ?= small
+SEEDS ?=
+WORKERS ?=
+ARGS ?=
+SWEEP = size=$(SIZE) $(if $(SEEDS),seeds=$(SEEDS)) $(if $(WORKERS),workers=$(WORKERS)) $(ARGS)
+PLANS := $(notdir $(basename $(wildcard conf/plan/*.yaml)))
+TRAINED := $(filter-out table1,$(PLANS))
+PLAN ?= $(TRAINED)
+comma := ,
+empty :=
+PLAN_LIST = $(subst $(empty) $(empty),$(comma),$(strip $(PLAN)))
+
+.PHONY: help setup demo test lint format data tables check gpu-check clean sweep status timing $(PLANS)
 
 help: ## Show what there is to make
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@echo "table2 ... table10, figure1 ... figure7, mnist, lstm_lm: run what is missing of that plan, then show its table"
+	@echo "  with SIZE=tiny|small|paper SEEDS=1,2,3 WORKERS=2 ARGS='data.root=DIR track=none'"
 
 setup: $(READY) ## Make the virtual environment and install the project with its development tools
 
@@ -46,6 +61,25 @@ tables: $(READY) ## Write every table of the paper, with what has been measured 
 
 check: $(READY) ## Fail where committed records contradict each other
 	$(BIN)/python -m rmsrepro.report --check
+
+# A table is shown with what there is, even when some of its runs failed.
+$(TRAINED): $(READY)
+	@code=0; $(BIN)/python -m rmsrepro.sweep plan=$@ $(SWEEP) || code=$$?; \
+	if [ $$code -le 1 ]; then $(BIN)/python -m rmsrepro.report plan=$@ size=$(SIZE) $(filter runs.root=%,$(ARGS)); fi; \
+	exit $$code
+
+table1: $(READY) ## Measure each norm's invariances and show them as Table 1
+	$(BIN)/python -m rmsrepro.bench invariance --publish
+	$(BIN)/python -m rmsrepro.report plan=table1
+
+sweep: $(READY) ## Run what is missing of PLAN=table4, or of every plan
+	$(BIN)/python -m rmsrepro.sweep plan=$(PLAN_LIST) $(SWEEP)
+
+status: $(READY) ## Tell what is done, running, failed and still to do, and how long that will take
+	@$(BIN)/python -m rmsrepro.sweep plan=$(PLAN_LIST) $(SWEEP) --status
+
+timing: $(READY) ## Time whole training steps of every task, norm and implementation on this machine
+	$(BIN)/python -m rmsrepro.bench steps --all --publish $(ARGS)
 
 gpu-check: $(READY) ## Test and time the kernels on a CUDA GPU, at most 8 minutes; says so where there is none
 	$(BIN)/python scripts/gpu_check.py

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from rmsrepro.errors import ConfigError, UserError
 
-BENCHMARKS = ("norms", "cells", "steps")
+BENCHMARKS = ("norms", "cells", "steps", "invariance")
 
 
 def main(argv: Sequence[str]) -> int:

@@ -1,8 +1,8 @@
 """How everything here is timed: interleaved in one process, so that only ratios of one run are ever compared.
 
 A block holds every arm once, in random order; each arm runs a fixed number of calls in it, after one unmeasured
-call, with the device synchronised before the clock is read. Slow drifts of the machine meet all arms of a block
-alike, and the ratio of two arms is taken within blocks.
+call where calls are short, with the device synchronised before the clock is read. Slow drifts of the machine meet all
+arms of a block alike, and the ratio of two arms is taken within blocks.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from typing import Any
 import torch
 
 MIN_CALLS, MAX_CALLS = 1, 10_000
+#: Blocks that a time budget never goes below: fewer have no spread worth showing.
+MIN_BLOCKS = 3
+#: Calls longer than this do not notice that another arm has been at the caches, and go without the unmeasured call.
+LONG_CALL_MS = 200.0
 
 
 @dataclass(frozen=True)
@@ -71,18 +75,28 @@ def measure(
     block_ms: float = 10.0,
     device: str = "cpu",
     seed: int = 0,
+    budget_s: float | None = None,
 ) -> dict[str, Timing]:
-    """Time `arms`, each a call without arguments, in `blocks` interleaved blocks of about `block_ms` per arm."""
+    """Time `arms`, each a call without arguments, in `blocks` interleaved blocks of about `block_ms` per arm.
+
+    Where that would take longer than `budget_s`, blocks become shorter, then fewer, down to 3; no arm is left out.
+    """
     if blocks < 2:
         raise ValueError(f"blocks={blocks}: at least 2 are needed for a spread")
     synchronise = torch.cuda.synchronize if device.startswith("cuda") else _nothing
-    calls = {name: _calibrate(run, block_ms, synchronise) for name, run in arms.items()}
+    started_s = time.perf_counter()
+    call_us = {name: _warm_up(run, block_ms, synchronise) for name, run in arms.items()}
+    if budget_s is not None:
+        left_s = budget_s - (time.perf_counter() - started_s)
+        blocks, block_ms = fit_into(left_s, list(call_us.values()), blocks, block_ms)
+    calls = {name: calls_in(block_ms, us) for name, us in call_us.items()}
     times: dict[str, list[float]] = {name: [] for name in arms}
     order, rng = list(arms), random.Random(seed)
     for _ in range(blocks):
         rng.shuffle(order)
         for name in order:
-            times[name].append(_time_us(arms[name], calls[name], synchronise))
+            warm = call_us[name] < LONG_CALL_MS * 1000
+            times[name].append(_time_us(arms[name], calls[name], synchronise, warm=warm))
     return {name: Timing(tuple(times[name]), calls[name]) for name in arms}
 
 
@@ -105,16 +119,36 @@ def student_t(confidence: float, freedom: int) -> float:
     return z + sum(term / freedom ** (i + 1) for i, term in enumerate(terms))
 
 
-def _calibrate(run: Callable[[], object], block_ms: float, synchronise: Callable[[], None]) -> int:
-    """Warm an arm up and return how many calls fill a block."""
-    for _ in range(3):
-        run()
-    fastest_us = min(_time_us(run, 2, synchronise) for _ in range(3))
-    return min(max(round(block_ms * 1000 / fastest_us), MIN_CALLS), MAX_CALLS)
+def calls_in(block_ms: float, call_us: float) -> int:
+    """Return how many calls fill a block."""
+    return min(max(round(block_ms * 1000 / call_us), MIN_CALLS), MAX_CALLS)
 
 
-def _time_us(run: Callable[[], object], calls: int, synchronise: Callable[[], None]) -> float:
+def fit_into(budget_s: float, call_us: Sequence[float], blocks: int, block_ms: float) -> tuple[int, float]:
+    """Return how many blocks of how many ms take at most `budget_s`, given how long a call of each arm takes."""
+
+    def round_s(ms: float) -> float:
+        return sum((calls_in(ms, us) + (us < LONG_CALL_MS * 1000)) * us for us in call_us) / 1e6
+
+    while blocks * round_s(block_ms) > budget_s and block_ms * 1000 > min(call_us):
+        block_ms /= 2
+    affordable = int(budget_s / round_s(block_ms))
+    return max(MIN_BLOCKS, min(blocks, affordable)), block_ms
+
+
+def _warm_up(run: Callable[[], object], block_ms: float, synchronise: Callable[[], None]) -> float:
+    """Call an arm until caches and compilers have settled; returns the microseconds that a call then takes."""
     run()
+    run()
+    once_us = _time_us(run, 1, synchronise, warm=False)
+    if once_us > block_ms * 1000:
+        return once_us
+    return min(_time_us(run, 2, synchronise) for _ in range(3))
+
+
+def _time_us(run: Callable[[], object], calls: int, synchronise: Callable[[], None], *, warm: bool = True) -> float:
+    if warm:
+        run()
     synchronise()
     start = time.perf_counter()
     for _ in range(calls):

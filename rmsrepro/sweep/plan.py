@@ -80,7 +80,7 @@ class Plan:
         """Return what one arm's runs override at this size, all but the seed; later ones are stronger."""
         _check_size(self.name, size)
         parts = [f"task={self.task}", f"size={size}", *self.common, *self.sizes.get(size, []), *self.arm(arm).overrides]
-        return _last_of_each_key(parts)
+        return strongest(parts)
 
 
 def expand(plan: Plan, size: str = "small", seeds: Sequence[int] | None = None) -> list[list[str]]:
@@ -138,7 +138,7 @@ def _check_size(name: str, size: str) -> None:
         raise ConfigError(f"plan={name}: size={size}: allowed are {', '.join(SIZES)}")
 
 
-def _last_of_each_key(overrides: Sequence[str]) -> list[str]:
+def strongest(overrides: Sequence[str]) -> list[str]:
     """Keep only the strongest override of each key: Hydra refuses a group that is chosen twice."""
     last = {override.partition("=")[0]: override for override in overrides}
     return list(last.values())

@@ -13,6 +13,9 @@ from rmsrepro.errors import ConfigError
 from rmsrepro.seeding import permutation
 from rmsrepro.tasks.base import Batch, Task
 
+#: Steps that made-up data last for before they are read again.
+SYNTHETIC_BATCHES = 8
+
 
 class ImageTask(Task):
     """Classification of images that fit into memory.
@@ -38,6 +41,17 @@ class ImageTask(Task):
     def put(self, split: str, images: Tensor, labels: Tensor) -> None:
         """Keep a split on the device."""
         self.splits[split] = (images.to(self.device), labels.to(self.device))
+
+    def put_synthetic(self, shape: tuple[int, ...], classes: int, *, least: int = 0) -> None:
+        """Keep made-up training images of one `shape`: floats of zero mean and unit variance, labels at random.
+
+        As many as a few steps read, and at least `least`: every batch costs the same.
+        """
+        generator = torch.Generator().manual_seed(0)
+        n = max(least, SYNTHETIC_BATCHES * self.cfg.train.batch_size * self.cfg.train.accumulate)
+        images = torch.randn(n, *shape, generator=generator)
+        self.splits = {}
+        self.put("train", images, torch.randint(classes, (n,), generator=generator))
 
     def batches_per_epoch(self) -> int:
         """Return the number of full batches."""

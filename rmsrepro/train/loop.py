@@ -149,7 +149,7 @@ class Trainer:
             lr = lr_at(self.step, self.total_steps, cfg) * self.plateau.scale
             set_hyperparameters(self.optimizer, lr, beta1_at(self.step, self.total_steps, cfg))
             self.timer.start()
-            done = self._train_step(lr)
+            done = self.train_step(lr)
             self.average.step()
             self.timer.stop(done.items)
             self.step += 1
@@ -175,8 +175,8 @@ class Trainer:
                 hooks.save(self.state_dict())
         return Outcome(self.step, signal, self.reached_target)
 
-    def _train_step(self, lr: float) -> Step:
-        """Move the parameters once."""
+    def train_step(self, lr: float) -> Step:
+        """Move the parameters once; counts no step, so that a benchmark may repeat it."""
         number, on_cpu = self.step + 1, self.device.type == "cpu"
         for _ in range(MAX_SKIPPED_IN_A_ROW):
             before = self._moving_state()

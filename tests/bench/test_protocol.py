@@ -45,3 +45,19 @@ def test_every_arm_runs_in_every_block() -> None:
     protocol.measure({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, blocks=4, block_ms=0.001)
     assert calls.count("a") >= 4 * 2
     assert calls.count("b") >= 4 * 2
+
+
+def test_a_budget_shortens_blocks_before_it_takes_any_away() -> None:
+    assert protocol.fit_into(100.0, [1000.0, 2000.0], 10, 50.0) == (10, 50.0)
+    blocks, block_ms = protocol.fit_into(0.5, [1000.0, 2000.0], 10, 50.0)
+    assert blocks == 10
+    assert block_ms < 50.0
+    # 8 rounds of two calls of 1 s each.
+    assert protocol.fit_into(16.0, [1e6, 1e6], 10, 50.0) == (8, 50.0)
+    assert protocol.fit_into(0.0, [1e6, 1e6], 10, 50.0)[0] == protocol.MIN_BLOCKS
+
+
+def test_a_budget_leaves_no_arm_out() -> None:
+    arms = {name: lambda: time.sleep(0.001) for name in "abc"}
+    timings = protocol.measure(arms, blocks=50, block_ms=100.0, budget_s=0.001)
+    assert {name: len(timing.block_us) for name, timing in timings.items()} == dict.fromkeys("abc", protocol.MIN_BLOCKS)

@@ -17,7 +17,7 @@ from rmsrepro.seeding import permutation
 from rmsrepro.tasks.base import TaskSpec
 from rmsrepro.tasks.cifar10 import initialisation
 from rmsrepro.tasks.cifar10.config import Config as Cifar10Config
-from rmsrepro.tasks.cifar10.model import ConvPoolCNNC
+from rmsrepro.tasks.cifar10.model import CHANNELS, CLASSES, ConvPoolCNNC
 from rmsrepro.tasks.cifar10.whitening import Whitening, cached_whitening, fit_whitening, scale_pixels
 from rmsrepro.tasks.images import ImageTask
 
@@ -77,6 +77,10 @@ class Task(ImageTask):
             self.put("valid", transform(images[fitting:].to(self.device)), labels[fitting:])
         else:
             self.splits["valid"] = self.splits["test"]
+
+    def load_synthetic(self) -> None:
+        """Make up images as whitening leaves them; it happens before training, so no step includes it."""
+        self.put_synthetic((CHANNELS, 32, 32), CLASSES, least=self.settings.init_images)
 
     def _whitening(self, images: Tensor) -> Whitening:
         """Return the whitening fitted to uint8 `images` [N, 3, 32, 32], the training images that are kept."""

@@ -17,6 +17,11 @@ from rmsrepro.tasks.lstm_lm.config import Config as LanguageModelConfig
 from rmsrepro.tasks.lstm_lm.corpus import load_corpus
 from rmsrepro.tasks.lstm_lm.model import State, TiedLSTM
 
+#: Words of each corpus at this task's `min_count`, for made-up streams; any other text is taken to have WikiText-2's.
+VOCABULARY_SIZES = {"wikitext2": 33_278, "ptb": 10_000, "brown": 14_115}
+#: Steps that a made-up stream lasts for before it is read again.
+SYNTHETIC_BATCHES = 8
+
 
 class Task(base.Task):
     """Words from the words before them; perplexity per token, ends of sentence counted.
@@ -48,7 +53,23 @@ class Task(base.Task):
         self._streams = {
             split: torch.from_numpy(stream.ids).long().to(self.device) for split, stream in self.corpus.streams.items()
         }
+        self._vocabulary_size = len(self.corpus.vocabulary)
         self._require_tokens()
+        self._lay_out_columns()
+
+    def load_synthetic(self) -> None:
+        """Make up a training stream with the data set's vocabulary size, its words as rare as Zipf's law has them."""
+        size, columns = (
+            VOCABULARY_SIZES.get(self.cfg.data.name, VOCABULARY_SIZES["wikitext2"]),
+            self.cfg.train.batch_size,
+        )
+        generator = torch.Generator().manual_seed(0)
+        rank = size ** torch.rand(columns * self.settings.bptt * SYNTHETIC_BATCHES + 1, generator=generator)
+        self._vocabulary_size, self._streams = size, {"train": rank.long().clamp(max=size - 1).to(self.device)}
+        self._lay_out_columns()
+
+    def _lay_out_columns(self) -> None:
+        """Cut the training stream into columns that are read side by side, and shift them by one for the targets."""
         columns, train = self.cfg.train.batch_size, self._streams["train"]
         length = (len(train) - 1) // columns
         self._inputs, self._targets = (
@@ -71,7 +92,7 @@ class Task(base.Task):
 
     def build_model(self, norm: NormFactory) -> nn.Module:
         """Build the tied LSTM."""
-        return TiedLSTM(norm, self.settings, len(self.corpus.vocabulary))
+        return TiedLSTM(norm, self.settings, self._vocabulary_size)
 
     def batches_per_epoch(self) -> int:
         """Return how many pieces of `bptt` tokens a column has; the last one may be shorter."""

@@ -10,7 +10,7 @@ from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.base import TaskSpec
 from rmsrepro.tasks.images import ImageTask
 from rmsrepro.tasks.mnist.config import Config as MnistConfig
-from rmsrepro.tasks.mnist.model import CNN, MLP
+from rmsrepro.tasks.mnist.model import CLASSES, CNN, MLP
 
 #: Mean and standard deviation of the training pixels, scaled to 0..1.
 _MEAN, _STD = 0.1307, 0.3081
@@ -42,6 +42,12 @@ class Task(ImageTask):
         self.put("train", images[:kept], labels[:kept])
         self.put("valid", images[-held_out:], labels[-held_out:])
         self.put("test", torch.from_numpy(data.test_images), torch.from_numpy(data.test_labels))
+
+    def load_synthetic(self) -> None:
+        """Make up pixels, stored as bytes as the real ones are."""
+        self.put_synthetic((28, 28), CLASSES)
+        images, labels = self.splits["train"]
+        self.splits["train"] = images.mul(64).add(128).clamp(0, 255).to(torch.uint8), labels
 
     def prepare(self, images: Tensor) -> Tensor:
         """Scale bytes [B, 28, 28] to zero mean and unit variance [B, 1, 28, 28]."""

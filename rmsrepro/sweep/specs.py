@@ -1,0 +1,83 @@
+"""What a sweep consists of: every run of its plans, composed and checked before the first one starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from rmsrepro.cli_errors import is_usage_error, one_line
+from rmsrepro.compose import compose_config
+from rmsrepro.config import Config
+from rmsrepro.errors import ConfigError
+from rmsrepro.runs.rundir import RunDir
+from rmsrepro.sweep.options import Options
+from rmsrepro.sweep.plan import Plan, load_plan, strongest
+from rmsrepro.train.place import run_directory
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One run: where it belongs, what it overrides and where it lies."""
+
+    plan: str
+    """The plan that the run is recorded under."""
+    arm: str
+    seed: int
+    overrides: tuple[str, ...]
+    config: Config
+    rundir: RunDir
+
+    @property
+    def name(self) -> str:
+        """Name the run for people."""
+        return f"{self.plan}/{self.arm} seed {self.seed}"
+
+    @property
+    def words(self) -> list[str]:
+        """Return the run's command, without the interpreter's path."""
+        return ["python", "-m", "rmsrepro", *self.overrides]
+
+
+def build_specs(options: Options) -> list[Spec]:
+    """Compose every run of the plans, seed by seed, each run once; touches no file of theirs.
+
+    Raises ConfigError for whatever one of the runs would be refused for. Free of torch.
+    """
+    found: dict[object, Spec] = {}
+    for name in options.plans:
+        for spec in _of_plan(load_plan(name), options):
+            same = found.setdefault(spec.rundir.path, spec)
+            if same.plan == spec.plan and same.arm != spec.arm:
+                given = " ".join(options.overrides) or f"size={options.size}"
+                raise ConfigError(f"plan={name}: arms {same.arm} and {spec.arm} are one and the same run with {given}")
+    return list(found.values())
+
+
+def _of_plan(plan: Plan, options: Options) -> Iterable[Spec]:
+    for name in options.arms or ():
+        plan.arm(name)
+    arms = [arm for arm in plan.arms if options.arms is None or arm in options.arms]
+    grouped = any(override.startswith("track.group=") for override in options.overrides)
+    group = [] if grouped else [f"track.group=plan:{plan.runs_plan}"]
+    seeds = plan.seeds if options.seeds is None else options.seeds
+    composed = {}
+    for arm in arms:
+        overrides = strongest([*plan.overrides(arm, options.size), *options.overrides, *group])
+        composed[arm] = overrides, compose_checked(f"plan={plan.name}, arm {arm}", [*overrides, f"seed={seeds[0]}"])
+    for seed in seeds:
+        for arm, (overrides, config) in composed.items():
+            # Nothing but the seed itself depends on the seed; composing anew would take a fifth of a second a run.
+            seeded = replace(config, seed=seed)
+            seeded.validate()
+            yield Spec(plan.runs_plan, arm, seed, (*overrides, f"seed={seed}"), seeded, run_directory(seeded))
+
+
+def compose_checked(what: str, overrides: list[str]) -> Config:
+    """Compose one run; whatever its command would be refused for is a ConfigError that says for `what`."""
+    try:
+        return compose_config(overrides)
+    except Exception as error:
+        if isinstance(error, ConfigError) or is_usage_error(error):
+            said = str(error) if isinstance(error, ConfigError) else one_line(error, overrides)
+            raise ConfigError(f"{what}: {said}") from error
+        raise

@@ -1,0 +1,173 @@
+"""Whole steps: the trainer's own, all arms, ratios within one setting, records that the tables can read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from rmsrepro.bench import step_session, steps
+from rmsrepro.bench.protocol import Timing
+from rmsrepro.bench.step_arms import (
+    arm_config,
+    build_steps,
+    contest_of_plan,
+    contest_of_task,
+    counterpart,
+    makes_up_data,
+)
+from rmsrepro.bench.step_records import publish
+from rmsrepro.bench.step_session import Session
+from rmsrepro.bench.step_table import to_markdown
+from rmsrepro.conf import option_names
+from rmsrepro.errors import ConfigError
+from rmsrepro.report.cells import Cell
+from rmsrepro.report.records import TimingRecord, read_records
+from rmsrepro.report.runs_index import build_index
+from rmsrepro.report.tables import build_tables
+from rmsrepro.sweep.plan import load_plan
+from rmsrepro.tasks.base import build_task
+
+SMALL = ("task.hidden=[8]", "train.batch_size=4")
+CPU = torch.device("cpu")
+
+
+def made_up(contest, **blocks_ms):
+    """Return a session of given times, the reference's second timing equal to its first."""
+    timings = {arm: Timing(tuple(1000 * ms for ms in blocks), 1) for arm, blocks in blocks_ms.items()}
+    sentinel = Timing((100.0,) * 4, 1)
+    return Session("made-up", contest, "composed", "cpu", timings, {"layernorm": timings["layernorm"]}, sentinel, {})
+
+
+MNIST = contest_of_task("mnist", ["none", "layernorm", "rmsnorm"], "tiny")
+SESSION = made_up(MNIST, none=(5.0, 5.1, 4.9, 5.0), layernorm=(10.0, 10.1, 9.9, 10.0), rmsnorm=(8.0, 8.2, 7.8, 8.0))
+
+
+def test_a_step_is_the_trainers_own_and_leaves_the_parameters_as_they_are(monkeypatch):
+    trainers, norms = [], []
+    monkeypatch.setattr("rmsrepro.bench.step_arms._require_room", lambda trainer, *_: trainers.append(trainer))
+    monkeypatch.setattr("rmsrepro.train.loop.clip_gradients", lambda parameters, _: norms.append(len(parameters)))
+    contest = contest_of_task("mnist", ["layernorm"], "tiny", [*SMALL, "train.clip_norm=1", "train.optimizer=sgd"])
+    step = build_steps(contest, "composed", CPU, print)["layernorm"]
+    (trainer,) = trainers
+    before = [parameter.clone() for parameter in trainer.parameters]
+    for _ in range(20):  # past the end of the made-up epoch
+        step()
+    assert trainer.step == 20
+    assert len(norms) == 20
+    assert all(map(torch.equal, before, trainer.parameters))
+    assert all(parameter.grad is None for parameter in trainer.parameters)
+
+
+@pytest.mark.parametrize("task", [task for task in option_names("task") if makes_up_data(task)])
+def test_made_up_data_are_the_same_for_every_norm_and_need_no_files(task, tmp_path):
+    def batch(norm):
+        contest = contest_of_task(task, [norm], "tiny", [f"data.root={tmp_path / 'nothing'}"])
+        made = build_task(arm_config(contest, norm, "composed", "cpu"), CPU)
+        made.load_synthetic()
+        return made.batch(0, 0), made.batches_per_epoch()
+
+    (first, number), (second, other) = batch("layernorm"), batch("rmsnorm")
+    assert number == other > 0
+    assert first.weight == second.weight > 0
+    ours, theirs = ([value for value in one.inputs if isinstance(value, torch.Tensor)] for one in (first, second))
+    assert all(map(torch.equal, ours, theirs))
+
+
+def test_an_arm_is_compared_within_its_code_base():
+    contest = contest_of_plan("table3", "tiny")
+    assert counterpart(contest, "pytorch_rmsnorm", "layernorm") == "pytorch_layernorm"
+    assert counterpart(contest, "theano_weightnorm", "layernorm") == "theano_layernorm"
+    assert counterpart(contest, "pytorch_prmsnorm", "none") == "pytorch_baseline"
+    assert counterpart(contest_of_plan("table6", "tiny"), "batchnorm_lstm", "none") == "baseline"
+
+
+def test_ratios_noise_and_the_bound_follow_from_the_blocks():
+    assert SESSION.versus_reference("rmsnorm").value == pytest.approx(0.8, rel=1e-3)
+    assert SESSION.noise("layernorm").value == 1
+    # Half of LayerNorm's step is the norm: were it free, the step would be twice as fast and no faster.
+    assert SESSION.bound("layernorm").value == pytest.approx(2.0, rel=1e-3)
+    assert SESSION.bound("none") is None
+    text = to_markdown(SESSION)
+    assert "| layernorm | 10.00 |" in text
+    assert "| 50 % | 2.00x as fast |" in text
+    assert "layernorm again (noise)" in text
+
+
+def test_a_drifting_machine_is_named():
+    drifting = replace(SESSION, sentinel=Timing((100.0, 100.0, 110.0, 120.0), 1))
+    assert drifting.drift == pytest.approx(0.2)
+    assert "drifted by +20.0% over the session: more than 5%" in to_markdown(drifting)
+
+
+def test_records_fill_the_time_cells_of_the_table(tmp_path):
+    contest = contest_of_plan("table10", "small")
+    times = {"baseline": (5.0, 5.1, 4.9, 5.0), "layernorm": (10.0, 10.1, 9.9, 10.0), "rmsnorm": (8.0, 8.2, 7.8, 8.0)}
+    publish(made_up(contest, **times), tmp_path)
+    path = publish(replace(made_up(contest, **times), name="later"), tmp_path)
+    publish(replace(made_up(contest, **times), impl="fused"), tmp_path)
+    records, complaints = read_records(path)
+    assert complaints == []
+    assert all(isinstance(record, TimingRecord) for record in records)
+    # The later session took the place of the earlier one of the same impl and machine.
+    assert {record.session for record in records if record.impl == "composed"} == {"later"}
+    (table,) = build_tables(load_plan("table10"), build_index(tmp_path, None), "small")
+    cells: list[Cell] = [cell for cell in table.cells if cell.is_ratio and cell.arm == "rmsnorm"]
+    assert [cell.impl for cell in cells] == ["composed", "fused"]
+    assert cells[0].relative == pytest.approx(0.8, rel=1e-3)
+    assert cells[0].command == "python -m rmsrepro.bench steps --plan table10 --size small --impls composed"
+    assert cells[0].verdict is not None
+    assert cells[0].verdict.rule != "session"
+
+
+def test_the_command_times_every_arm_and_names_those_that_an_impl_cannot_compute(tmp_path, capsys):
+    file = tmp_path / "steps.json"
+    words = ["task=mnist", "size=tiny", "norms=none,batchnorm,layernorm", "impls=composed,fused", *SMALL]
+    budget = ["--blocks", "3", "--block-ms", "1", "--budget-s", "5", "--device", "cpu", "--json", str(file)]
+    assert steps.main([*words, *budget]) == 0
+    sessions = json.loads(file.read_text())["sessions"]
+    assert list(sessions[0]["arms"]) == ["none", "batchnorm", "layernorm"]
+    assert sessions[0]["arms"]["none"]["reference"] == "layernorm"
+    assert len(sessions[0]["arms"]["none"]["block_ms"]) == 3
+    assert "norm_share_percent" in sessions[0]["arms"]["layernorm"]
+    assert set(sessions[0]["conditions"]) == {"before", "after"}
+    assert "arm batchnorm is not timed with impl=fused" in capsys.readouterr().err
+
+
+def test_tables_with_times_are_timed_each_set_of_runs_once():
+    found = steps.timed_plans()
+    assert {"table10", "mnist", "lstm_lm"} <= set(found)
+    assert not {"table1", "table8", "figure3", "figure1"} & set(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "name one of task=T, --plan NAME or --all"),
+        (["task=nope"], "task=nope: known are"),
+        (["--plan", "table11"], "known plans are"),
+        (["--plan", "table1"], "has no runs"),
+        (["task=mnist", "--publish"], "name it with --plan NAME"),
+        (["--plan", "mnist", "norms=none"], "a plan's arms choose the norms"),
+        (["task=mnist", "norm=none"], "norm=none: allowed are overrides"),
+        (["task=mnist", "norms=nrom", "size=tiny"], "norm=nrom: known are"),
+        (["task=mnist", "train.lr=-1"], "allowed is a finite number above 0"),
+    ],
+)
+def test_a_fault_is_refused_in_one_line(words, said):
+    with pytest.raises(ConfigError) as refusal:
+        steps.main([*words, "--device", "cpu", "--budget-s", "5"])
+    assert said in str(refusal.value)
+
+
+def test_arms_that_do_not_fit_into_memory_together_are_refused(monkeypatch):
+    import psutil
+
+    class Full:
+        available = 1000
+
+    monkeypatch.setattr(psutil, "virtual_memory", Full)
+    with pytest.raises(ConfigError, match="do not fit"):
+        step_session.run_session(MNIST, "composed", CPU, print, blocks=3, block_ms=1.0, budget_s=5.0)

@@ -1,0 +1,73 @@
+"""What --status says, and what the finished runs came to."""
+
+import json
+
+import pytest
+from sweep.stand_in import result
+
+from rmsrepro.runs.atomic import write_json_atomic
+from rmsrepro.sweep.options import parse
+from rmsrepro.sweep.results import arm_results, results_text
+from rmsrepro.sweep.specs import build_specs
+from rmsrepro.sweep.states import count, remaining_s, run_state
+from rmsrepro.sweep.tracked import log_summaries
+
+
+@pytest.fixture
+def specs():
+    return build_specs(parse(["plan=mnist", "size=tiny", "seeds=1,2", "arms=layernorm,rmsnorm", "device=cpu"]))
+
+
+def finish(spec, train_s=10.0):
+    spec.rundir.create()
+    content = result(spec.config)
+    content["timing"]["train_s"] = train_s
+    write_json_atomic(spec.rundir.result_json, content)
+    spec.rundir.write_status("done")
+
+
+def test_every_state_is_told_apart(specs):
+    done, killed, failed, missing = specs
+    finish(done)
+    for spec, state in ((killed, "running"), (failed, "failed")):
+        spec.rundir.create()
+        spec.rundir.write_status(state, message="two\nlines")
+    states = [run_state(spec) for spec in specs]
+    assert [one.state for one in states] == ["done", "dead", "failed", "missing"]
+    assert states[2].message == "two lines"
+    assert count(states) == {"done": 1, "running": 0, "failed": 2, "to do": 1}
+    with missing.rundir.lock():
+        assert run_state(missing).state == "running"
+
+
+def test_the_time_left_follows_the_same_arm_else_the_same_plan(specs):
+    first_layernorm, first_rmsnorm, *_ = specs
+    assert remaining_s([run_state(spec) for spec in specs], 1) is None
+    finish(first_layernorm, 100.0)
+    assert remaining_s([run_state(spec) for spec in specs], 1) == 300
+    finish(first_rmsnorm, 20.0)
+    assert remaining_s([run_state(spec) for spec in specs], 2) == 60
+
+
+def test_step_times_are_divided_by_layernorms_on_the_same_hardware_only(specs):
+    for spec in specs:
+        finish(spec)
+    layernorm, rmsnorm = arm_results(specs)
+    assert (layernorm.runs, layernorm.mean, layernorm.times_reference) == (2, 0.9, 1.0)
+    assert rmsnorm.times_reference == 0.75
+    assert "rmsnorm    2     test/accuracy  0.9   3        0.75" in results_text([layernorm, rmsnorm])
+    for spec in specs[1::2]:
+        content = json.loads(spec.rundir.result_json.read_text())
+        write_json_atomic(spec.rundir.result_json, {**content, "device": "another"})
+    assert arm_results(specs)[1].times_reference is None
+
+
+def test_the_summary_is_a_tracked_run_of_its_own(root):
+    words = ["plan=mnist", "size=tiny", "seeds=1", "arms=layernorm,rmsnorm", "device=cpu"]
+    tracked, untracked = (build_specs(parse([*words, track])) for track in ("track.mode=offline", "track=none"))
+    finish(tracked[0])
+    log_summaries(untracked, "tiny")
+    assert not (root / ".sweeps").exists()
+    log_summaries(tracked, "tiny")
+    (table,) = (root / ".sweeps" / "mnist-tiny").rglob("media/table/arms_*.table.json")
+    assert json.loads(table.read_text())["data"] == [["layernorm", 1, "test/accuracy", 0.9, 4.0, 1]]
