@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,10 @@ class CurveRecord:
     def run(self) -> tuple[str, str, str, int]:
         """Name the run that this is a curve of."""
         return self.plan, self.arm, self.variant, self.seed
+
+    def first(self, count: int) -> CurveRecord:
+        """Return the curve's first points."""
+        return replace(self, steps=self.steps[:count], time_s=self.time_s[:count], values=self.values[:count])
 
     @property
     def is_finite(self) -> bool:
