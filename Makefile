@@ -9,7 +9,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
-.PHONY: help setup demo test lint format data tables check gpu-check clean
+.PHONY: help setup demo test lint format data tables report figures check gpu-check clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,12 @@ data: $(READY) ## Download the data sets that need no account, with checksums
 
 tables: $(READY) ## Write every table of the paper, with what has been measured so far, to results/tables
 	$(BIN)/python -m rmsrepro.report
+
+report: $(READY) ## Write the report, one page that opens offline, to results/report.html
+	$(BIN)/python -m rmsrepro.report --html
+
+figures: $(READY) ## Write the paper's figures and the speed bars as SVG to results/figures
+	$(BIN)/python -m rmsrepro.report figures
 
 check: $(READY) ## Fail where committed records contradict each other
 	$(BIN)/python -m rmsrepro.report --check

@@ -9,7 +9,7 @@ from rmsrepro.report.charts.palette import GROUNDS, norm_class, norm_colour
 from rmsrepro.report.charts.scale import Scale, number
 from rmsrepro.report.markup import Markup, join, tag
 
-WIDTH = 480.0
+WIDTH = 420.0
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 _LETTER = 7.0  # a letter's mean width at 12 units
 

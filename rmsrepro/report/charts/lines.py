@@ -25,8 +25,8 @@ from rmsrepro.report.charts.scale import Scale, linear, logarithmic, number
 from rmsrepro.report.charts.ticks import step_ticks, time_ticks
 from rmsrepro.report.markup import Markup, join, tag
 
-_HEIGHT = 280.0
-_TOP, _BOTTOM = 30.0, 232.0
+_HEIGHT = 256.0
+_TOP, _BOTTOM = 30.0, 212.0
 _MOST_DRAWN = 120
 
 

@@ -25,7 +25,7 @@ def details(table: Table) -> Iterator[Markup]:
         rows = [Row(_fields(table, cell, numbers, several)) for cell in cells]
         measured = sum(cell.state == "measured" for cell in cells)
         found = f"{measured} of {len(cells)} measured" if measured else "not measured"
-        caption = f"{block.title}. {what.capitalize()}: to {_references(table, cells)}."
+        caption = f"{what.capitalize()}: to {_references(table, cells)}."
         yield tag(
             "details",
             tag("summary", tag("span", block.title), " ", tag("span", found, class_="quiet")),

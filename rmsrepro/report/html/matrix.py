@@ -40,17 +40,16 @@ def _swatch(norm: str) -> Markup:
 def _field(cells: list[Cell]) -> list[Markup]:
     if not cells:
         return [tag("span", NONE, class_="quiet")]
-    return [tag("div", _one(cell, len(cells) > 1), class_="pair") for cell in cells]
+    mine = [_ours(cell, len(cells) > 1) for cell in cells]
+    # The paper's number is the same for every impl and machine.
+    return [tag("div", mine, tag("span", _paper(cells[0]), class_="paper") if cells[0].claim else None, class_="pair")]
 
 
-def _one(cell: Cell, several: bool) -> list[Markup | None]:
+def _ours(cell: Cell, several: bool) -> Markup:
     standing = standing_of(cell)
-    mine = tag("strong" if cell.best_ours else "span", short_ours(cell), class_="ours")
+    number = tag("strong" if cell.best_ours else "span", short_ours(cell), class_="ours")
     place = tag("small", cell.impl) if several and cell.impl else None
-    return [
-        tag("span", mine, sign(standing, word=False) if standing else None, place),
-        tag("span", _paper(cell), class_="paper") if cell.claim else None,
-    ]
+    return tag("span", number, sign(standing, word=False) if standing else None, place)
 
 
 def _paper(cell: Cell) -> Markup:

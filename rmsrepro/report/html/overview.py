@@ -99,8 +99,9 @@ def _by_table(tables: Mapping[str, Sequence[Table]]) -> Markup:
         measured = any(cell.state == "measured" for cell in cells)
         link = tag("a", plan_words(name), href=f"#{name}")
         sizes = ", ".join(table.size for table in sized) if measured else NONE
-        rows.append(Row([link, layout.title, sizes, *_standing_fields(cells, layout.source)]))
-    headings = ["Table", "What it shows", "Sizes measured", "Claims", *STANDINGS]
+        total, *counts = _standing_fields(cells, layout.source)
+        rows.append(Row([link, total, layout.title, *counts, sizes]))
+    headings = ["Table", "Claims", "What it shows", *STANDINGS, "Sizes measured"]
     return grid("Table by table", headings, rows, name="by-table")
 
 
@@ -115,8 +116,9 @@ def _by_task(tables: Mapping[str, Sequence[Table]]) -> Markup:
         data = sorted({part for cell in cells for part in cell.data.split(", ") if part})
         sourced = next((tables[name][0].layout.source for name in names), None)
         words = "no training" if task == "none" else task
-        rows.append(Row([words, tag("span", links, class_="links"), ", ".join(data) or NONE, *_standing_fields(cells, sourced)]))
-    headings = ["Task", "Tables and figures", "Data measured on", "Claims", *STANDINGS]
+        total, *counts = _standing_fields(cells, sourced)
+        rows.append(Row([words, total, tag("span", links, class_="links"), *counts, ", ".join(data) or NONE]))
+    headings = ["Task", "Claims", "Tables and figures", *STANDINGS, "Data measured on"]
     return grid("Task by task", headings, rows, name="by-task")
 
 
@@ -124,7 +126,11 @@ def _standing_fields(cells: Sequence[Cell], sourced: str | None) -> list[Child]:
     counts = list(standings(list(cells)))
     total = sum(n for _, n in counts)
     if not total:
-        words = "in words or a plot only" if sourced else "an extension"
-        return [tag("span", words, class_="quiet"), *[tag("span", NONE, class_="quiet")] * len(counts)]
-    fields = [tag("span", str(n), class_=f"count {standing_class(name)}") if n else NONE for name, n in counts]
+        words = "in words only" if sourced else "an extension"
+        return [_quiet(words), *[_quiet(NONE)] * len(counts)]
+    fields = [tag("span", str(n), class_=f"count {standing_class(name)}") if n else _quiet(NONE) for name, n in counts]
     return [join([f"{total} ", bar(counts)]), *fields]
+
+
+def _quiet(words: str) -> Markup:
+    return tag("span", words, class_="quiet")
