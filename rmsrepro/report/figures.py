@@ -47,20 +47,23 @@ def stand_alone(title: str, drawings: Sequence[Drawing]) -> str:
             left = _MARGIN + column * (WIDTH + _GUTTER)
             groups.append(tag("g", drawing.body, transform=f"translate({left:g} {top:g})"))
         top += max(drawing.height for drawing in row) + 20
-    return tag(
-        "svg",
-        tag("title", title),
-        tag("desc", "; ".join(f"{drawing.title}: {drawing.description}" for drawing in drawings)),
-        tag("rect", width="100%", height="100%", fill="#ffffff"),
-        tag("text", title, x=_MARGIN, y=26.0, font_size="14", font_weight="600", fill=GROUNDS["ink"][0]),
-        join(groups),
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width:g} {top:g}",
-        width=width,
-        height=top,
-        font_family=FONT,
-        font_size="12",
-    ) + "\n"
+    return (
+        tag(
+            "svg",
+            tag("title", title),
+            tag("desc", "; ".join(f"{drawing.title}: {drawing.description}" for drawing in drawings)),
+            tag("rect", width="100%", height="100%", fill="#ffffff"),
+            tag("text", title, x=_MARGIN, y=26.0, font_size="14", font_weight="600", fill=GROUNDS["ink"][0]),
+            join(groups),
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"0 0 {width:g} {top:g}",
+            width=width,
+            height=top,
+            font_family=FONT,
+            font_size="12",
+        )
+        + "\n"
+    )
 
 
 def _caption(table: Table) -> str:

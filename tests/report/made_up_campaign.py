@@ -59,7 +59,9 @@ def _run(plan, arm, size, seed, shown):
                 continue
             value = claim.value + noise.gauss(0.0, 0.02) * max(abs(claim.value), 0.2)
             if column.metric.endswith("error"):
-                value = convert(min(value, 99.0 if claim.unit.name == "%" else 0.99), claim.unit, unit("fraction", key), key)
+                value = convert(
+                    min(value, 99.0 if claim.unit.name == "%" else 0.99), claim.unit, unit("fraction", key), key
+                )
             else:
                 value = max(value, {"rank": 1.0, "BLEU": 0.1, "%": 0.0}.get(claim.unit.name, -1e9))
                 units[column.metric] = claim.unit.name

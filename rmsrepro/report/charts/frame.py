@@ -11,7 +11,7 @@ from rmsrepro.report.markup import Markup, join, tag
 
 WIDTH = 420.0
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
-_LETTER = 7.0  # a letter's mean width at 12 units
+_LETTER = 7.5  # a letter's mean width at 12 units
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,10 @@ def x_axis(scale: Scale, top: float, bottom: float, label: str, ticks: Iterable[
     """Return ticks with their words below the chart, and the axis's name."""
     parts = [rule(scale.start, bottom, scale.end, bottom, strong=True)]
     for value, words in ticks:
-        parts += [rule(scale(value), top, scale(value), bottom), text(scale(value), bottom + 16, words, anchor="middle")]
+        parts += [
+            rule(scale(value), top, scale(value), bottom),
+            text(scale(value), bottom + 16, words, anchor="middle"),
+        ]
     parts.append(text((scale.start + scale.end) / 2, bottom + 34, label, anchor="middle", quiet=True))
     return join(parts)
 

@@ -13,7 +13,18 @@ _HEADINGS = ("Task", "Data", "Model", "Metric", "Value", "Unit", "Source", "Note
 def elsewhere_section(file: ElsewhereFile) -> Markup:
     """Return the references of one label."""
     rows = [
-        Row([item.task, item.data, item.model, item.metric, f"{item.value:g}", item.unit, item.source, item.note or NONE])
+        Row(
+            [
+                item.task,
+                item.data,
+                item.model,
+                item.metric,
+                f"{item.value:g}",
+                item.unit,
+                item.source,
+                item.note or NONE,
+            ]
+        )
         for item in file.references
     ]
     unsourced = file.label == UNSOURCED

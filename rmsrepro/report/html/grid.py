@@ -40,5 +40,6 @@ def _row(row: Row, labels: Sequence[str]) -> Markup:
     for number, field in enumerate(row.fields):
         said = labels[number] if labels else None
         kind = {"scope": "row", "role": "rowheader"} if number == 0 else {"role": "cell"}
-        fields.append(tag("th" if number == 0 else "td", field, **kind, data_l=said))
+        whole = tag("span", field) if labels and field else field  # one box beside its label on a card
+        fields.append(tag("th" if number == 0 else "td", whole, **kind, data_l=said))
     return tag("tr", fields, role="row", class_=row.class_, id=row.id)

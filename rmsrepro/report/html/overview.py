@@ -26,9 +26,7 @@ def glance(tables: Mapping[str, Sequence[Table]]) -> Markup:
     """Return the counts of all claims, the words for them, and a row per table and per task."""
     cells = _claims(tables)
     counts = list(standings(cells))
-    figures = [
-        tag("li", tag("strong", str(n)), sign(name), tag("small", _MEANINGS[name])) for name, n in counts
-    ]
+    figures = [tag("li", tag("strong", str(n)), sign(name), tag("small", _MEANINGS[name])) for name, n in counts]
     return tag(
         "section",
         tag("h2", "At a glance"),
@@ -57,7 +55,9 @@ def every_claim(tables: Mapping[str, Sequence[Table]]) -> Markup:
         for name, n in counts[1:]
         if not n
     ]
-    search = tag("label", "Search ", tag("input", type="search", id="search", autocomplete="off"), hidden=True, id="find")
+    search = tag(
+        "label", "Search ", tag("input", type="search", id="search", autocomplete="off"), hidden=True, id="find"
+    )
     return tag(
         "section",
         tag("h2", "Every claim"),
@@ -87,7 +87,11 @@ def _claim_row(cell: Cell, several: bool) -> Row:
     what = f"{cell.heading} ({cell.unit})"
     ours: Child = short_ours(cell)
     if cell.state == "measured":
-        ours = [ours, " ", tag("small", " · ".join(part for part in (cell.size, cell.impl if cell.is_ratio else "") if part))]
+        ours = [
+            ours,
+            " ",
+            tag("small", " · ".join(part for part in (cell.size, cell.impl if cell.is_ratio else "") if part)),
+        ]
     return Row([where, what, cell.claim.printed, ours, sign(standing), why(cell)], standing_class(standing))
 
 

@@ -35,7 +35,12 @@ def render_page(
     for sized in tables.values():
         norms |= {norm_of(sized[0].layout.plan, arm, sized[0].size): None for arm in sized[0].layout.plan.arms}
     parts = [
-        tag("section", tag("h2", _KINDS[kind]), [section(tables[name], index, page) for name in names], id=_kind_id(kind))
+        tag(
+            "section",
+            tag("h2", _KINDS[kind]),
+            [section(tables[name], index, page) for name in names],
+            id=_kind_id(kind),
+        )
         for kind, names in kinds.items()
         if names
     ]
@@ -44,7 +49,9 @@ def render_page(
         glance(tables),
         every_claim(tables),
         parts,
-        tag("section", tag("h2", "Numbers that are not the paper's"), map(elsewhere_section, elsewhere), id="elsewhere"),
+        tag(
+            "section", tag("h2", "Numbers that are not the paper's"), map(elsewhere_section, elsewhere), id="elsewhere"
+        ),
         _reading(index),
         id="main",
         tabindex="-1",
@@ -74,7 +81,9 @@ def _header() -> Markup:
     return tag(
         "header",
         tag("div", tag("h1", _TITLE), toggle, class_="top"),
-        tag("p", f"What the numbers of {paper}, become when they are measured again, and what nobody has measured yet."),
+        tag(
+            "p", f"What the numbers of {paper}, become when they are measured again, and what nobody has measured yet."
+        ),
     )
 
 
@@ -104,8 +113,15 @@ def _reading(index: Index) -> Markup:
         "section",
         tag("h2", "How to read this"),
         tag("ul", [tag("li", line) for line in LEGEND]),
-        tag("p", f"Made from {made} by ", tag("code", "python -m rmsrepro.report --html"), ", which computes nothing new."),
-        tag("details", tag("summary", f"Records left out or in conflict ({len(notes)})"), tag("ul", notes)) if notes else None,
+        tag(
+            "p",
+            f"Made from {made} by ",
+            tag("code", "python -m rmsrepro.report --html"),
+            ", which computes nothing new.",
+        ),
+        tag("details", tag("summary", f"Records left out or in conflict ({len(notes)})"), tag("ul", notes))
+        if notes
+        else None,
         id="reading",
     )
 

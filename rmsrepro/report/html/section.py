@@ -27,7 +27,10 @@ _MEANING = (
 def section(tables: Sequence[Table], index: Index, page: Path) -> Markup:
     """Return the section of one plan, its sizes one after another; `page` is where links start from."""
     layout, name = tables[0].layout, tables[0].layout.plan.name
-    facts = [layout.source and f"The paper's numbers: {layout.source}", layout.hardware and f"timed on {layout.hardware}"]
+    facts = [
+        layout.source and f"The paper's numbers: {layout.source}",
+        layout.hardware and f"timed on {layout.hardware}",
+    ]
     if not layout.source:
         facts = ["An extension: the paper has no such table, and no claim is judged by it"]
     own = layout.plan.runs_plan
@@ -55,7 +58,9 @@ def _sized(table: Table, index: Index, page: Path, *, alone: bool) -> Markup:
         [
             tag("h4", size) if size else None,
             matrix(table),
-            _charts("Speed", speed_drawings(table), "Bars: our time as a share; whiskers: its 95 % interval; ◇: the paper."),
+            _charts(
+                "Speed", speed_drawings(table), "Bars: our time as a share; whiskers: its 95 % interval; ◇: the paper."
+            ),
             _charts("Curves", curve_drawings(table, index), _MEANING),
             tag("div", list(details(table)), class_="blocks"),
             _listed("Left out", table.notes),
@@ -84,7 +89,12 @@ def _commands(table: Table) -> Markup | None:
         place = command_id(table, number)
         copy = tag("button", "Copy", type="button", class_="copy", data_copy=place, hidden=True)
         items.append(tag("li", tag("span", ", ".join(labels)), tag("div", tag("code", command, id=place), copy)))
-    return tag("details", tag("summary", f"Commands that make these numbers ({len(found)})"), tag("ol", items), class_="commands")
+    return tag(
+        "details",
+        tag("summary", f"Commands that make these numbers ({len(found)})"),
+        tag("ol", items),
+        class_="commands",
+    )
 
 
 def _runs(table: Table, index: Index, page: Path) -> Markup | None:
