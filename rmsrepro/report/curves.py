@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def parse_curve(row: dict[str, Any], where: str) -> CurveRecord:
         raise ValueError(f"steps, time_s and values hold {len(steps)}, {len(time_s)} and {len(values)} numbers")
     if not 0 < len(steps) <= MOST_POINTS:
         raise ValueError(f"{len(steps)} points; a curve holds 1 to {MOST_POINTS}")
-    if any(later <= earlier for earlier, later in zip(steps, steps[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(steps)):
         raise ValueError("steps do not rise")
     if not all(0 <= a <= b < math.inf for a, b in zip(time_s, time_s[1:] or time_s, strict=False)):
         raise ValueError("time_s falls, or is no time")

@@ -36,7 +36,7 @@ def write_figures(tables: Mapping[str, Sequence[Table]], index: Index, folder: P
 
 def stand_alone(title: str, drawings: Sequence[Drawing]) -> str:
     """Return an SVG file with drawings side by side under a title, on a white ground."""
-    if len({drawing.description for drawing in drawings}) == 1 and "not measured" == drawings[0].description:
+    if len({drawing.description for drawing in drawings}) == 1 and drawings[0].description == "not measured":
         drawings = [empty(drawings[0].title, "not measured")]
     columns = min(_COLUMNS, len(drawings))
     rows = [drawings[i : i + columns] for i in range(0, len(drawings), columns)]

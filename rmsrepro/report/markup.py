@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from typing import TypeAlias
 
 _VOID = {"meta", "link", "input", "br", "hr"}
 
@@ -14,11 +15,11 @@ class Markup(str):
     __slots__ = ()
 
 
-Child = str | Iterable["Child"] | None
+Child: TypeAlias = "str | Iterable[Child] | None"
 
 
 def tag(name: str, /, *children: Child, **attributes: object) -> Markup:
-    """Return one element; `class_` gives class, `aria_label` gives aria-label, None and False leave an attribute out."""
+    """Return one element; `class_` gives class, `aria_label` aria-label; None and False leave an attribute out."""
     opened = [name]
     for key, value in attributes.items():
         if value is None or value is False:

@@ -19,8 +19,8 @@ PUBLISHED_STATES = ("done", "diverged", "oom")
 def publish(plan_name: str, runs_root: Path, folder: Path) -> tuple[Path, int]:
     """Add the plan's runs below `runs_root` to its file in `folder`; returns the file and how many runs it now has.
 
-    Their curves go to a second file, curves-PLAN.jsonl. A run replaces an earlier record of the same configuration and seed. Raises DataError when there is nothing to
-    publish or the file that is there cannot be read whole.
+    Their curves go to a second file, curves-PLAN.jsonl. A run replaces an earlier record of the same configuration and
+    seed. Raises DataError when there is nothing to publish or a file that is there cannot be read whole.
     """
     plan = load_plan(plan_name)
     runs, complaints = read_run_dirs(runs_root)

@@ -104,7 +104,8 @@ def test_text_has_enough_contrast(browser, page, dark):
 CONTRAST = """(() => {
   const parse = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
   const lum = (c) => {
-    const [r, g, b] = c.slice(0, 3).map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    const [r, g, b] = c.slice(0, 3).map((v) => linear(v / 255));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const ground = (e) => {

@@ -58,8 +58,7 @@ def _chart(
     metric = next((name for name in panel.metrics if name in known), panel.metrics[0])
     title = f"{metric_words(metric)} by {panel.by}" + (f", {framework}" if framework else "")
     chart = LineChart(title, panel.by, why_empty="not measured")
-    values = [value for row in rows for curve in arms[row.arm].whole.get(metric, []) for value in curve.values]
-    chart.log = bool(values) and min(values) > 0 and max(values) / min(values) > _LOG_FROM
+    chart.log = _is_wide([curve for row in rows for curve in arms[row.arm].whole.get(metric, [])])
     dashes: Counter[str] = Counter()
     for row in rows:
         norm = norm_of(plan, row.arm, size)
@@ -70,9 +69,9 @@ def _chart(
             chart.lines += _lines(row, norm, panel.by, mean, apart, dashes[norm])
             dashes[norm] += 1
     if panel.marks and (size == "paper" or not chart.lines):
-        for (arm, column), claim in table.layout.claims.items():
-            if column in panel.marks and claim.origin is None:
-                chart.marks.append(Mark(claim.label, claim.norm, panel.marks[column], claim.value))
+        for claim in table.layout.claims.values():
+            if claim.column in panel.marks and claim.origin is None:
+                chart.marks.append(Mark(claim.label, claim.norm, panel.marks[claim.column], claim.value))
     if chart.marks:
         chart.note = "hollow: the paper's" if chart.lines else "hollow: the paper's; ours not measured"
     return chart
@@ -104,6 +103,12 @@ def _cut(curves: Sequence[CurveRecord], until: int | None) -> Sequence[CurveReco
         return curves
     kept = [(curve, sum(step <= until for step in curve.steps)) for curve in curves]
     return [curve.first(count) for curve, count in kept if count]
+
+
+def _is_wide(curves: Sequence[CurveRecord]) -> bool:
+    """Say whether values are all positive and span so much that only a logarithmic axis shows them."""
+    values = [value for curve in curves for value in curve.values]
+    return bool(values) and min(values) > 0 and max(values) / min(values) > _LOG_FROM
 
 
 def _said(label: str, found: MeanCurve) -> str:

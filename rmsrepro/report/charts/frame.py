@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rmsrepro.report.charts.palette import GROUNDS, norm_class, norm_colour
 from rmsrepro.report.charts.scale import Scale, number
@@ -82,7 +83,7 @@ def x_axis(scale: Scale, top: float, bottom: float, label: str, ticks: Iterable[
 def y_axis(scale: Scale, left: float, right: float) -> Markup:
     """Return horizontal grid lines with their values at the left."""
     ticks = scale.ticks()
-    step = min((b - a for a, b in zip(ticks, ticks[1:], strict=False)), default=None)
+    step = min((b - a for a, b in pairwise(ticks)), default=None)
     parts = []
     for value in ticks:
         words = number(value, None if scale.log else step)

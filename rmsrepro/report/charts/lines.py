@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def draw_lines(chart: LineChart) -> Drawing:
     x = Scale(min(0.0, *xs), max(*xs, 1e-9), left, right)
     label, ticks = (time_ticks if chart.x_is == "time" else step_ticks)(x)
     clip = f"{chart.id}-c"
-    box = {"x": left, "y": _TOP - 4, "width": right - left, "height": _BOTTOM - _TOP + 4}
+    box = {"x": left, "y": _TOP - 4, "width": right - left + 5, "height": _BOTTOM - _TOP + 6}
     body = [
         heading(chart.title + (" (log scale)" if chart.log else "")),
         y_axis(y, left, right),
@@ -106,24 +106,29 @@ def draw_lines(chart: LineChart) -> Drawing:
 
 
 def _extent(lines: Sequence[Line], chart: LineChart) -> list[float]:
-    """Return the values that the y axis must hold: all means and marks, of the bands what stays near them."""
-    known = [float(y) for line in lines for y in line.y if math.isfinite(y)]
+    """Return what the y axis must hold: means and marks, and of bands and broken runs what stays near them."""
+    whole = [line for line in lines if not line.broken] or lines
+    known = [float(y) for line in whole for y in line.y]
     known += [mark.y for mark in chart.marks] + [value for _, value in chart.limits]
     if not known:
         return []
     room = 0.3 * (max(known) - min(known)) or abs(known[0]) * 0.05 or 1.0
     floor, roof = (min(known) / 2, max(known) * 2) if chart.log else (min(known) - room, max(known) + room)
-    bands = [float(end) for line in lines for ends in (line.low, line.high) if ends is not None for end in ends]
-    return known + [min(max(end, floor), roof) for end in bands]
+    others = [ends for line in whole for ends in (line.low, line.high) if ends is not None]
+    others += [line.y for line in lines if line.broken]
+    return known + [min(max(float(end), floor), roof) for ends in others for end in ends]
 
 
 def _thinned(line: Line) -> Line:
     """Keep about as many points as the paper can show, and only numbers."""
     keep = np.unique(np.linspace(0, len(line.x) - 1, min(len(line.x), _MOST_DRAWN)).round().astype(int))
     keep = keep[np.isfinite(np.asarray(line.y, dtype=float)[keep])]
-    parts = [None if part is None else np.asarray(part, dtype=float)[keep] for part in (line.low, line.high)]
+
+    def kept(part: Sequence[float] | np.ndarray | None) -> np.ndarray | None:
+        return None if part is None else np.asarray(part, dtype=float)[keep]
+
     x, y = (np.asarray(part, dtype=float)[keep] for part in (line.x, line.y))
-    return Line(line.label, line.norm, x, y, *parts, line.said, line.dash, line.broken)
+    return replace(line, x=x, y=y, low=kept(line.low), high=kept(line.high))
 
 
 def _drawn(line: Line, x: Scale, y: Scale) -> Markup:
@@ -143,7 +148,7 @@ def _drawn(line: Line, x: Scale, y: Scale) -> Markup:
     if len(points) == 1:
         parts.append(tag("circle", cx=points[0][0], cy=points[0][1], r=2.5, **stroke(line.norm, stroke_width="1.8")))
     if line.broken:
-        a, b = points[-1]
+        a, b = points[-1][0], y.within(points[-1][1])
         cross = f"M{a - 4:.1f} {b - 4:.1f}l8 8m0 -8l-8 8"
         parts.append(tag("path", d=cross, **stroke(line.norm, stroke_width="1.8")))
     return tag("g", tag("title", line.said) if line.said else None, parts)
@@ -153,7 +158,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
     """Return a path in relative moves of a tenth, which is the shortest way to write it."""
     at = [(round(a * 10), round(b * 10)) for a, b in points]
     moves = [f"M{at[0][0] / 10:g} {at[0][1] / 10:g}"]
-    for (a, b), (c, d) in zip(at, at[1:], strict=False):
+    for (a, b), (c, d) in pairwise(at):
         moves.append(f"l{(c - a) / 10:g} {(d - b) / 10:g}")
     return "".join(moves)
 
@@ -175,7 +180,7 @@ def _limit(word: str, at: float, left: float, right: float) -> Markup:
 def _names(lines: Sequence[Line], marks: Sequence[Mark], x: Scale, y: Scale, right: float) -> Markup:
     """Write each name beside the end of its line, moved apart where they would touch."""
     wanted = [
-        Label(line.label, line.norm, y(float(line.y[-1])), x(float(line.x[-1])), line.dash)
+        Label(line.label, line.norm, y.within(y(float(line.y[-1]))), x(float(line.x[-1])), line.dash)
         for line in lines
         if line.label and len(line.x)
     ]

@@ -9,7 +9,7 @@ from rmsrepro.report.verdict import Outcome
 #: Norm -> colour on a light and on a dark ground. At least 3:1 against it; labels beside them are in ink.
 NORMS: dict[str, tuple[str, str]] = {
     "none": ("#4d4d4d", "#8c8c8c"),
-    "layernorm": ("#b8400a", "#f0703c"),
+    "layernorm": ("#a5380a", "#f0703c"),
     "rmsnorm": ("#1565d8", "#3d8bff"),
     "prmsnorm": ("#6a1b8a", "#b065d0"),
     "l2norm": ("#e05cae", "#ffb3de"),

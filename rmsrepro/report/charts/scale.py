@@ -24,6 +24,10 @@ class Scale:
             at = value
         return self.start + (at - low) / (high - low) * (self.end - self.start)
 
+    def within(self, place: float) -> float:
+        """Return a place moved to the nearest end of the axis where it lies outside."""
+        return min(max(place, min(self.start, self.end)), max(self.start, self.end))
+
     def ticks(self, count: int = 5) -> list[float]:
         """Return round values within the range, about `count` of them."""
         if not self.log:
@@ -70,7 +74,7 @@ def number(value: float, step: float | None = None) -> str:
             scale = 1e6 if letter == "M" else 1e3
             return f"{value / scale:.4g}{letter}"
     if abs(value) < 1e-4:
-        return f"{value:.0e}".replace("e-0", "e-")
+        return f"{value:.3g}".replace("e-0", "e-")
     if step:
         digits = max(0, -math.floor(math.log10(abs(step)) + 1e-9))
         return f"{value:.{digits}f}"

@@ -18,9 +18,8 @@ def share_chart(table: Table, index: Index) -> LineChart:
     found = []
     for arm in plan.arms:
         shares = [part for part in plan.overrides(arm, table.size) if part.startswith(_SHARE)]
-        runs = [run for run in index.arm_runs(plan, arm, table.size) if run.result]
-        values = [float(run.result["metrics"][_METRIC]) for run in runs if _METRIC in (run.result or {})["metrics"]]
-        mean = estimate(values)
+        results = [run.result["metrics"] for run in index.arm_runs(plan, arm, table.size) if run.result]
+        mean = estimate([float(metrics[_METRIC]) for metrics in results if _METRIC in metrics])
         if shares and mean.mean is not None:
             found.append((100 * float(shares[0].removeprefix(_SHARE)), mean))
     chart = LineChart(
