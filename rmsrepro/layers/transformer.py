@@ -151,7 +151,7 @@ class Decoder(nn.Module):
     def step(
         self, x: Tensor, past: list[KeysValues], memory: list[KeysValues], mask: Tensor | None
     ) -> tuple[Tensor, list[KeysValues]]:
-        """Map the next position x [N, D] to [N, D], N / B rows for each sequence in `memory`; and return the new past."""
+        """Map the next position x [N, D] to [N, D], N / B rows for each sequence in `memory`; return the past with it."""
         grown: list[KeysValues] = []
         stacked = zip(self.layers, past, memory, strict=True)
         branches = [b for layer, old, kv in stacked for b in layer.step_branches(old, kv, mask, grown)]

@@ -38,10 +38,11 @@ def ended(spec: Spec, code: int, before: RunStatus | None) -> Outcome:
     rundir = spec.rundir
     if rundir.is_done():
         return Outcome(spec, "done")
-    if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
-        return Outcome(spec, "interrupted", "the same sweep goes on with it")
     status = rundir.status()
     wrote_ending = status is not None and status != before and status.state not in ("running", "done")
+    if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+        said = status.fields.get("message") if status is not None and wrote_ending else None
+        return Outcome(spec, "interrupted", _one_line(said or "the same sweep goes on with it"))
     if status is not None and wrote_ending:
         log = rundir.log if rundir.log.is_file() else console_of(spec)
         return Outcome(spec, status.state, _one_line(status.fields.get("message", "")), log)

@@ -98,11 +98,12 @@ def draw_lines(chart: LineChart) -> Drawing:
         [_limit(word, y(value), left, right) for word, value in chart.limits],
         [_mark(mark, x, y) for mark in chart.marks],
         _names(lines, chart.marks, x, y, right),
-        [] if not chart.note else text(left + 8, _TOP + 12, chart.note, quiet=True),
+        [] if not chart.note else text(left, _HEIGHT + 8, chart.note, quiet=True),
     ]
     said = [line.said for line in lines if line.said]
     said += [f"paper, {mark.label}: {mark.y:g} at {number(mark.x)}" for mark in chart.marks]
-    return Drawing(chart.title, "; ".join([*said, chart.note] if chart.note else said), WIDTH, _HEIGHT, join(body))
+    said += [chart.note] if chart.note else []
+    return Drawing(chart.title, "; ".join(said), WIDTH, _HEIGHT + (14 if chart.note else 0), join(body))
 
 
 def _extent(lines: Sequence[Line], chart: LineChart) -> list[float]:

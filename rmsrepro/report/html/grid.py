@@ -26,7 +26,7 @@ def grid(caption: Child, headings: Sequence[str], rows: Iterable[Row], *, name: 
     body = [_row(row, headings if cards else ()) for row in rows]
     table = tag(
         "table",
-        tag("caption", caption),
+        tag("caption", tag("span", caption)),
         tag("thead", head, role="rowgroup"),
         tag("tbody", join(body), role="rowgroup"),
         role="table",

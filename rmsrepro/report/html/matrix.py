@@ -28,7 +28,9 @@ def matrix(table: Table) -> Markup:
         fields = [_field([cell for cell in own if cell.column == key]) for key, _, _ in columns]
         rows.append(Row([name, *fields]))
     headings = ["Arm", *(f"{heading} ({unit})" for _, heading, unit in columns)]
-    caption = "Ours above, the paper's below; × is the ratio to the reference arm's time. Bold is best in its column."
+    caption = "Ours above, the paper's below. " if table.layout.claims else "Ours. "
+    caption += "Bold is best in its column." if any(cell.best_ours or cell.best_paper for cell in table.cells) else ""
+    caption += " × is the ratio to the reference arm's time." if any(cell.is_ratio for cell in table.cells) else ""
     return grid(caption, headings, rows, name="matrix")
 
 
@@ -47,6 +49,8 @@ def _field(cells: list[Cell]) -> list[Markup]:
 
 def _ours(cell: Cell, several: bool) -> Markup:
     standing = standing_of(cell)
+    if cell.state != "measured":
+        return tag("span", NONE, tag("span", cell.state, class_="unseen"), class_="quiet")
     number = tag("strong" if cell.best_ours else "span", short_ours(cell), class_="ours")
     place = tag("small", cell.impl) if several and cell.impl else None
     return tag("span", number, sign(standing, word=False) if standing else None, place)

@@ -17,9 +17,15 @@ from rmsrepro.report.html.words import plan_words
 from rmsrepro.report.markup import Markup, tag
 from rmsrepro.report.runs_index import Index
 from rmsrepro.report.tables import Table
-from rmsrepro.report.text import LEGEND
+from rmsrepro.report.text import LEGEND, NONE, NOT_AVAILABLE
 
 _KINDS = {"table": "The paper's tables", "figure": "The paper's figures", "": "What the paper does not have"}
+_LEGEND = (
+    LEGEND[0],
+    f"{NONE}: not measured, or there is no such number; {NOT_AVAILABLE}: cannot be had from so few or such runs."
+    " ≈: read from a plot. Bold: best of its column, ours and the paper's apart.",
+    *LEGEND[2:],
+)
 _TITLE = "RMSNorm: the paper's claims, measured again"
 
 
@@ -112,7 +118,7 @@ def _reading(index: Index) -> Markup:
     return tag(
         "section",
         tag("h2", "How to read this"),
-        tag("ul", [tag("li", line) for line in LEGEND]),
+        tag("ul", [tag("li", line) for line in _LEGEND]),
         tag(
             "p",
             f"Made from {made} by ",

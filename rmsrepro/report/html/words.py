@@ -17,7 +17,9 @@ def plan_words(name: str) -> str:
 
 
 def row_words(cell: Cell, *, with_framework: bool) -> str:
-    """Name a cell's row, with the framework where there are several."""
+    """Name a cell's row, with the framework where there are several, and with whom the paper quotes."""
+    if cell.claim is not None and cell.claim.origin is not None:
+        return f"{cell.label} ({cell.claim.origin})"
     return f"{cell.label}, {cell.framework}" if with_framework and cell.framework else cell.label
 
 

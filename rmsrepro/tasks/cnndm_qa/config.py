@@ -9,7 +9,7 @@ from rmsrepro.errors import ConfigError
 
 _CHOICES = {
     "norm_sites": ("lstm", "everywhere"),
-    "init": ("attentive_reader", "independent", "copying"),
+    "init": ("attentive_reader", "independent"),
     "batching": ("bucketed", "sampled", "paper"),
 }
 

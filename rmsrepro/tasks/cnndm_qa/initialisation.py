@@ -14,7 +14,6 @@ from rmsrepro.tasks.cnndm_qa.terms import Term
 _SEED = 123
 _ORTHOGONAL_SCALE = 0.05
 _EMBEDDING_RANGE = 0.1
-_COPY_EMBEDDING_STD, _COPY_GAIN = 0.5, 1.0
 
 
 @torch.no_grad()
@@ -23,9 +22,8 @@ def initialise(model: AttentiveReader, scheme: str) -> None:
 
     `attentive_reader` starts every draw from the same seed, whatever the run's: matrices of one shape, among them the
     four gates and both directions, start equal; orthogonal ones are scaled by 0.05. `independent` draws each from
-    torch's generator, leaves those of the LSTMs as they are and the embedding uniform within 0.1. `copying` makes a
-    reader that begins as a rough count of the words it attends to, see `_start_as_copy`.
-    Source: paper section 2.3, the code base's quirks; `copying` is ours.
+    torch's generator, leaves those of the LSTMs as they are and the embedding uniform within 0.1.
+    Source: paper section 2.3, the code base's quirks.
     """
     draw = _Draw(scheme == "attentive_reader")
     if draw.same:
@@ -38,36 +36,14 @@ def initialise(model: AttentiveReader, scheme: str) -> None:
     model.attention.copy_(draw.vector(len(model.attention)))
     model.output.weight.copy_(draw.matrix(*_sizes(model.output.weight)))
     model.output.bias.zero_()
-    inputs: list[Tensor] = []
     for module in model.modules():
         if isinstance(module, Encoder):
-            state = _initialise_encoder(module, draw)
-            inputs = inputs or [state["weight_ih_l0"], state["weight_ih_l0_reverse"]]
+            _initialise_encoder(module, draw)
         elif isinstance(module, Term):
             module.set_weight(draw.matrix(module.out_features, module.in_features))
-    if scheme == "copying":
-        _start_as_copy(model, inputs)
 
 
-def _start_as_copy(model: AttentiveReader, inputs: list[Tensor]) -> None:
-    """Let the read-out undo the passage encoder's orthogonal maps, and the softmax compare with the embedding.
-
-    At the start a step's output holds tanh(W_g x) of its word x, W_g orthogonal. Times W_g's transpose this is x,
-    roughly, and its product with each word's embedding is largest for the word itself. The mean over a passage then
-    counts words, and the attention has a gradient from the first step. Without this the map from entities to answers
-    must first be found by chance, which takes the paper's 300,000 steps or a good part of them.
-    """
-    model.embedding.normal_(0.0, _COPY_EMBEDDING_STD)
-    model.output.weight.copy_(model.embedding)
-    candidates = [weight.chunk(model.passage_encoder.lstm.gates)[2] for weight in inputs]
-    copy = _COPY_GAIN * torch.cat([candidate.t() for candidate in candidates], dim=1)
-    model.read_out.set_weight(copy)
-    if model.mean_out is not None:
-        model.mean_out.set_weight(copy)
-
-
-def _initialise_encoder(encoder: Encoder, draw: _Draw) -> dict[str, Tensor]:
-    """Draw an encoder's weights and return them under torch's names."""
+def _initialise_encoder(encoder: Encoder, draw: _Draw) -> None:
     size, gates = encoder.lstm.hidden_size, encoder.lstm.gates
     state: dict[str, Tensor] = {}
     for direction in ("", "_reverse"):
@@ -77,7 +53,6 @@ def _initialise_encoder(encoder: Encoder, draw: _Draw) -> dict[str, Tensor]:
     encoder.lstm.load_torch_state(state)
     if encoder.h0 is not None:
         encoder.h0.copy_(torch.stack([draw.vector(size) for _ in encoder.h0]))
-    return state
 
 
 class _Draw:

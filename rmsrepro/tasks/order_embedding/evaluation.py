@@ -14,7 +14,8 @@ from rmsrepro.data.retrieval.split import Pairs
 from rmsrepro.tasks.order_embedding.model import OrderEmbedding
 from rmsrepro.tasks.order_embedding.ranks import caption_ranks, image_ranks, rank_metrics
 
-_BLOCK = 256
+#: Images or sentences that go through the model at once.
+_BLOCK = 128
 
 
 def folds(images: int, fold_images: int, most: int) -> list[range]:

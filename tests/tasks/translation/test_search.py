@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from tasks.translation.toy import TableModel
+from tasks.translation.table_model import TableModel
 
 from rmsrepro.data.parallel.batch import BOS, EOS, PAD, UNK
 from rmsrepro.norms.factory import NormFactory, norm_config
