@@ -87,11 +87,15 @@ class _ConditionalGRU(torch.autograd.Function):
         if torch.is_grad_enabled():
             raise RuntimeError("the fused recurrent layers have no second derivative; use impl=composed or torch")
         mask, *rest = ctx.saved_tensors
-        inputs, kept = rest[: ctx.count], rest[ctx.count :]
-        states = kept[0]
-        cells = [RecurrentSaved(a, states, None, b, gates, stats) for a, b, gates, *stats in (kept[5:11], kept[11:])]
-        saved = ConditionalSaved(*kept[:5], *cells)
-        parts = kernels.backward(ctx.spec, *_parts(inputs, mask), saved, *grad_outputs)
+        inputs, kept = tuple(rest[: ctx.count]), rest[ctx.count :]
+        states, contexts, weights, query, query_stat, *cells = kept
+        first, second = (
+            RecurrentSaved(a, states, None, hidden, gates, tuple(stats))
+            for a, hidden, gates, *stats in (cells[:6], cells[6:])
+        )
+        saved = ConditionalSaved(states, contexts, weights, query, query_stat, first, second)
+        dstates, dcontexts = grad_outputs
+        parts = kernels.backward(ctx.spec, *_parts(inputs, mask), saved, dstates, dcontexts)
         values = [getattr(part, field.name) for part in parts for field in fields(part)]
         wanted = ctx.needs_input_grad[2:]
         return None, None, *(grad if want else None for want, grad in zip(wanted, values, strict=True))

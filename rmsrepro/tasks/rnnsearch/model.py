@@ -6,6 +6,8 @@ attention: 2; deep output: 3.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -68,11 +70,12 @@ class RNNSearch(TranslationModel):
 
     def features(self, batch: PairBatch) -> Tensor:
         """Return what the softmax layer reads at every position of `batch.target_mask`, row by row: [N, E]."""
-        _, x, states, contexts = self._decode(batch)
-        sentence, step = batch.target_mask.nonzero(as_tuple=True)
-        count, steps = batch.target_in.shape
-        packing = Packing(steps, count, step * count + sentence, None)
-        return self.dropout(self.deep_output(*(packing.rows(part) for part in (x, states, contexts))))
+        with _full_precision_on_cpu(batch.source):
+            _, x, states, contexts = self._decode(batch)
+            sentence, step = batch.target_mask.nonzero(as_tuple=True)
+            count, steps = batch.target_in.shape
+            packing = Packing(steps, count, step * count + sentence, None)
+            return self.dropout(self.deep_output(*(packing.rows(part) for part in (x, states, contexts))))
 
     def states_before(self, batch: PairBatch) -> Tensor:
         """Return the state that every step of the decoder starts from when it reads `batch.target_in`: [T, B, H]."""
@@ -106,3 +109,8 @@ class RNNSearch(TranslationModel):
         number = int(steps[0]) if self.decoder.cell().by_step and len(steps) else 0
         states, contexts = self.decoder(x.unsqueeze(0), h, Memory(*memory), first_step=number)
         return self.deep_output(x, states[0], contexts[0]), (states[0], steps + 1)
+
+
+def _full_precision_on_cpu(source: Tensor) -> AbstractContextManager[object]:
+    """On a CPU autocast serves the softmax layer alone: the fused time loops are of float32, and faster than others."""
+    return torch.autocast("cpu", enabled=False) if source.is_cpu else nullcontext()
