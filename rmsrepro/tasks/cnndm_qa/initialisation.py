@@ -22,7 +22,7 @@ def initialise(model: AttentiveReader, scheme: str) -> None:
 
     `attentive_reader` starts every draw from the same seed, whatever the run's: matrices of one shape, among them the
     four gates and both directions, start equal; orthogonal ones are scaled by 0.05. `independent` draws each from
-    torch's generator, leaves orthogonal matrices as they are and the embedding uniform within 0.1.
+    torch's generator, leaves those of the LSTMs as they are and the embedding uniform within 0.1.
     Source: paper section 2.3, the code base's quirks.
     """
     draw = _Draw(scheme == "attentive_reader")
@@ -31,7 +31,8 @@ def initialise(model: AttentiveReader, scheme: str) -> None:
     else:
         model.embedding.uniform_(-_EMBEDDING_RANGE, _EMBEDDING_RANGE)
     if model.similarity is not None:
-        model.similarity.copy_(draw.matrix(*_sizes(model.similarity)))
+        # Large, it would drive the attention's tanh to its ends before anything is learned.
+        model.similarity.copy_(draw.matrix(*_sizes(model.similarity)) * (1.0 if draw.same else _ORTHOGONAL_SCALE))
     model.attention.copy_(draw.vector(len(model.attention)))
     model.output.weight.copy_(draw.matrix(*_sizes(model.output.weight)))
     model.output.bias.zero_()
