@@ -57,10 +57,12 @@
   // Claims: search, and say how many are shown.
   const search = byId("search");
   const rows = [...document.querySelectorAll(".claims tbody tr:not(.none)")];
+  const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
   const count = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
-    const shown = rows.filter((row) => row.getClientRects().length > 0).length;
+    for (const row of rows) row.hidden = !words.every((word) => texts.get(row).includes(word));
+    const only = document.querySelector("input[name=only]:checked").id.slice("only-".length);
+    const shown = rows.filter((row) => !row.hidden && (only === "all" || row.classList.contains(only))).length;
     byId("shown").textContent = `${shown} of ${rows.length} shown`;
   };
   byId("find").hidden = false;
