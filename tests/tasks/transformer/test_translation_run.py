@@ -44,7 +44,7 @@ def test_a_run_goes_from_text_to_signed_scores_and_resumes_to_the_same(small, tm
     assert manifest["facts"]["padding_share"] < 0.5
     lines = (toy.run_dir(roots[0]) / "translations.test.txt").read_text().split("\n")
     assert len(lines) == 13
-    # Blank lines stay blank at their places, and a source of thousands of subwords is one line like any other.
+    # Blank lines stay blank at their places, and a source of hundreds of subwords is one line like any other.
     assert [lines[i] for i in (0, 5, 11)] == ["", "", ""]
     nbest = (toy.run_dir(roots[0]) / "nbest.test.txt").read_text().splitlines()
     assert [int(line.split(" ||| ")[0]) for line in nbest] == list(range(12))

@@ -19,7 +19,7 @@ def write(folder: Path, stem: str, lines: list[tuple[str, str]]) -> None:
 
 
 def write_corpus(root: Path) -> None:
-    """Write train, valid and test below `root`; the test has blank lines and one of 3,000 words."""
+    """Write train, valid and test below `root`; the test has blank lines and one of 300 words."""
     folder = root / "parallel"
     folder.mkdir(parents=True)
     write(folder, "train", pairs(300, seed=1))
@@ -28,5 +28,5 @@ def write_corpus(root: Path) -> None:
     test[0] = ("", "leer")
     test[5] = ("   ", test[5][1])
     test[11] = ("", "")
-    test[7] = (" ".join(["bal"] * 3000), test[7][1])
+    test[7] = (" ".join(["bal"] * 300), test[7][1])
     write(folder, "test", test)

@@ -141,3 +141,13 @@ def test_the_largest_of_blocks_are_the_largest(width):
     values, ids = largest(x, 5)
     assert torch.equal(values, x.topk(5, 1).values)
     assert torch.equal(x.gather(1, ids), values)
+
+
+def test_a_source_of_thousands_of_subwords_is_translated():
+    torch.manual_seed(8)
+    cfg = Config(dim=8, ffn=8, heads=2, encoder_layers=1, decoder_layers=1)
+    model = Transformer(NormFactory(norm_config("rmsnorm")), cfg, 30).eval()
+    searched = SearchConfig(max_length_factor=0.0, max_length_extra=5)
+    long, short = translate(model, [[4] * 6000, [5]], searched, beam=2)
+    assert long
+    assert short == translate(model, [[5]], searched, beam=2)[0]
