@@ -82,5 +82,12 @@ def attend(
     """
     q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in (q, k, v))  # [B, H, T, d]
     keys = None if mask is None else mask[:, None, None]
-    y = F.scaled_dot_product_attention(q, k, v, attn_mask=keys, dropout_p=dropout, is_causal=causal)
+    if q.is_cpu:
+        # On a CPU the backward pass in bfloat16 takes ten times as long as in float32.
+        with torch.autocast("cpu", enabled=False):
+            at_least = torch.promote_types(q.dtype, torch.float32)
+            q, k, v = q.to(at_least), k.to(at_least), v.to(at_least)
+            y = F.scaled_dot_product_attention(q, k, v, attn_mask=keys, dropout_p=dropout, is_causal=causal)
+    else:
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=keys, dropout_p=dropout, is_causal=causal)
     return y.transpose(1, 2).flatten(2)

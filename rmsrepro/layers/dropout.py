@@ -26,13 +26,13 @@ def keep_mask(x: Tensor, rate: float) -> Tensor:
 class Dropout(nn.Dropout):
     """`nn.Dropout` with a faster CPU path; elsewhere, and under torch.compile, it is torch's own."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Zero each element of `x` with probability `p` in training, and scale the others by 1 / (1 - p)."""
+    def forward(self, input: Tensor) -> Tensor:
+        """Zero each element of `input` with probability `p` in training, and scale the others by 1 / (1 - p)."""
         if not self.training or not self.p:
-            return x
-        if not x.is_cpu or torch.compiler.is_compiling():
-            return F.dropout(x, self.p, True)
-        return _Drop.apply(x, self.p)
+            return input
+        if not input.is_cpu or torch.compiler.is_compiling():
+            return F.dropout(input, self.p, True)
+        return _Drop.apply(input, self.p)
 
 
 class _Drop(torch.autograd.Function):

@@ -177,9 +177,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 class _Sums:
     """The loss, and the gradients of x [N, D], weight [V, D] and bias [V], while the blocks of rows go by."""
 
-    def __init__(
-        self, x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype, wanted: tuple[bool, ...]
-    ) -> None:
+    def __init__(self, x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype, wanted: tuple[bool, ...]) -> None:
         self.inputs = (x, weight, bias)
         self.loss = torch.zeros((), dtype=dtype, device=x.device)
         self.x = torch.empty_like(x) if wanted[0] else None

@@ -16,9 +16,7 @@ def add_norm(norm: nn.Module, x: Tensor, branch: Tensor) -> tuple[Tensor, Tensor
         cfg = norm.cfg
         if type(norm) is RMSNorm and (cfg.p == 1.0 or cfg.rounding == "ceil"):
             offset = cfg.gain_offset if cfg.gain else 0.0
-            return add_rms_norm(
-                branch, x, norm.weight, norm.bias, cfg.eps, cfg.p, norm.impl, gain_offset=offset
-            )
+            return add_rms_norm(branch, x, norm.weight, norm.bias, cfg.eps, cfg.p, norm.impl, gain_offset=offset)
         if type(norm) is LayerNorm and not cfg.gain_offset:
             return add_layer_norm(branch, x, norm.weight, norm.bias, cfg.eps, norm.impl)
     added = x + branch

@@ -88,7 +88,8 @@ class Encoder(nn.Module):
 
     def __init__(self, norm: NormFactory, shape: TransformerShape) -> None:
         super().__init__()
-        self.layers = nn.ModuleList([EncoderLayer(shape) for _ in range(shape.layers)])
+        layers = [EncoderLayer(shape) for _ in range(shape.layers)]
+        self.layers: Iterable[EncoderLayer] = nn.ModuleList(layers)  # pyrefly: ignore[bad-assignment]
         self.stream = ResidualStream(norm, shape, 2 * shape.layers)
 
     def forward(self, x: Tensor, packing: Packing) -> Tensor:
@@ -132,7 +133,8 @@ class Decoder(nn.Module):
     def __init__(self, norm: NormFactory, shape: TransformerShape) -> None:
         super().__init__()
         self.dim = shape.dim
-        self.layers = nn.ModuleList([DecoderLayer(shape) for _ in range(shape.layers)])
+        layers = [DecoderLayer(shape) for _ in range(shape.layers)]
+        self.layers: Iterable[DecoderLayer] = nn.ModuleList(layers)  # pyrefly: ignore[bad-assignment]
         self.stream = ResidualStream(norm, shape, 3 * shape.layers)
 
     def memory(self, encoded: Tensor, packing: Packing) -> list[KeysValues]:
@@ -151,7 +153,7 @@ class Decoder(nn.Module):
     def step(
         self, x: Tensor, past: list[KeysValues], memory: list[KeysValues], mask: Tensor | None
     ) -> tuple[Tensor, list[KeysValues]]:
-        """Map the next position x [N, D] to [N, D], N / B rows for each sequence in `memory`; and return the new past."""
+        """Map the next position x [N, D] to [N, D], N / B rows for each sequence in `memory`; and the past."""
         grown: list[KeysValues] = []
         stacked = zip(self.layers, past, memory, strict=True)
         branches = [b for layer, old, kv in stacked for b in layer.step_branches(old, kv, mask, grown)]

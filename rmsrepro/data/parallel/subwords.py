@@ -133,7 +133,7 @@ def _size_error(message: str, size: int) -> DataError:
     if found := _TOO_LARGE.search(message):
         allowed = f"this corpus supports at most {found[1]}"
     elif found := _TOO_SMALL.search(message):
-        allowed = f"this corpus needs at least {int(found[1]) + 1}: 4 symbols, 256 bytes and its characters"
+        allowed = f"this corpus needs at least {found[1]}: 4 symbols, 256 bytes and its characters"
     else:
         allowed = f"sentencepiece refuses it ({message.strip()})"
     return DataError(f"task.vocabulary={size}: {allowed}; set task.vocabulary to a number that fits")

@@ -14,9 +14,7 @@ from rmsrepro.tasks.translation.task import TranslationTask
 class Task(TranslationTask):
     """Translation by attention alone (Vaswani et al. 2017), normalised at every residual sum."""
 
-    spec = TaskSpec(
-        "transformer", primary="test/bleu", direction="max", select="valid/bleu", items="target tokens"
-    )
+    spec = TaskSpec("transformer", primary="test/bleu", direction="max", select="valid/bleu", items="target tokens")
 
     def sites(self) -> set[str]:
         """The residual stream is normalised."""

@@ -38,9 +38,7 @@ class Objective:
         if self.over == "sentence_mean":
             rows = (1.0 / batch.target_lengths).unsqueeze(1).expand_as(mask)[mask]
         targets = batch.target_out[mask]
-        return linear_cross_entropy(
-            x, weight, bias, targets, workspace, smoothing=self.smoothing, row_weights=rows
-        )
+        return linear_cross_entropy(x, weight, bias, targets, workspace, smoothing=self.smoothing, row_weights=rows)
 
 
 #: The negative log-likelihood of every token, which validation reports whatever training minimises.

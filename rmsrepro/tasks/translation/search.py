@@ -7,9 +7,11 @@ translations or at its longest length, so that no sentence decides how long anot
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -35,7 +37,7 @@ class Hypothesis:
 @torch.no_grad()
 def translate(
     model: TranslationModel,
-    sources: Sequence[Sequence[int]],
+    sources: Sequence[Sequence[int] | np.ndarray],
     options: SearchConfig,
     beam: int,
     device: torch.device | str = "cpu",
@@ -51,77 +53,99 @@ def translate(
         rows = [torch.tensor([*map(int, sources[i]), EOS]) for i in chosen]
         lengths = torch.tensor([len(row) for row in rows], device=device)
         source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD).to(device)
-        for i, hypotheses in zip(chosen, beam_search(model, source, lengths, options, beam), strict=True):
+        beams = _Beams(model, source, lengths, options, beam)
+        while beams.sentences:
+            beams.advance()
+        for i, hypotheses in zip(chosen, beams.best(), strict=True):
             found[i] = hypotheses
     return found
 
 
-@torch.no_grad()
-def beam_search(
-    model: TranslationModel, source: Tensor, lengths: Tensor, options: SearchConfig, beam: int
-) -> list[list[Hypothesis]]:
-    """Return up to `beam` translations of each of the B sentences source [B, S], EOS last, of `lengths` [B]."""
-    memory, state = model.encode(source, lengths)
-    device, count = source.device, len(source)
-    spread = torch.arange(count, device=device).repeat_interleave(beam)
-    state = select(state, spread)
-    if not model.memory_per_sentence:
-        memory = select(memory, spread)
-    weight, bias = model.output()
-    forbidden = torch.tensor([PAD, BOS, EOS] if options.allow_unknown else [PAD, BOS, EOS, UNK], device=device)
-    limits = ((lengths - 1) * options.max_length_factor).long() + options.max_length_extra
-    alive = list(range(count))  # the sentences whose rows are still here
-    complete: list[list[Hypothesis]] = [[] for _ in range(count)]
-    tokens = torch.full((count * beam,), BOS, device=device)
-    history = torch.empty(count, beam, 0, dtype=torch.long, device=device)
-    # Equal hypotheses would stay equal for ever: only the first of each sentence may be continued at the start.
-    totals = torch.full((count, beam), -torch.inf, device=device)
-    totals[:, 0] = 0.0
-    step = 0
-    while alive:
-        step += 1
-        x, state = model.step(tokens, memory, state)
-        logits = F.linear(x, weight, bias).float()
-        log_probs, words, end = best_tokens(logits, beam, forbidden, EOS)  # [B * beam, n], the same, [B * beam]
-        shape = (len(alive), beam, -1)
-        going = (totals.unsqueeze(2) + log_probs.view(shape)).masked_fill((step >= limits)[:, None, None], -torch.inf)
-        ending = totals + end.view(shape[:2])
-        # Candidates [B, beam * n + beam]: continuations, then ends.
-        ranked = torch.cat([going.flatten(1), ending], 1).nan_to_num(nan=-torch.inf, posinf=-torch.inf)
-        values, places = ranked.topk(2 * beam, 1)
-        ends = places >= going[0].numel()
-        ended = ends[:, :beam] & (values[:, :beam] > -torch.inf)
-        for row, rank in ended.nonzero().tolist():
-            parent = int(places[row, rank]) - going[0].numel()
+class _Beams:
+    """The hypotheses of those of B sentences that are still searched: `beam` rows for each, side by side."""
+
+    def __init__(
+        self, model: TranslationModel, source: Tensor, lengths: Tensor, options: SearchConfig, beam: int
+    ) -> None:
+        """source [B, S], EOS last, of `lengths` [B]."""
+        self.model, self.options, self.beam = model, options, beam
+        self.weight, self.bias = model.output()
+        forbidden = [PAD, BOS, EOS] if options.allow_unknown else [PAD, BOS, EOS, UNK]  # ends are counted apart
+        self.forbidden = torch.tensor(forbidden, device=source.device)
+        self.sentences = list(range(len(source)))
+        self.complete: list[list[Hypothesis]] = [[] for _ in self.sentences]
+        self.limits = [
+            int((length - 1) * options.max_length_factor) + options.max_length_extra for length in lengths.tolist()
+        ]
+        self.memory, state = model.encode(source, lengths)
+        rows = torch.arange(len(source), device=source.device).repeat_interleave(beam)
+        self.state = select(state, rows)
+        if not model.memory_per_sentence:
+            self.memory = select(self.memory, rows)
+        self.tokens = torch.full_like(rows, BOS)
+        self.history = rows.new_empty(len(rows), 0)
+        # Equal hypotheses would stay equal for ever: only the first of each sentence may be continued at the start.
+        self.totals = torch.full((len(source), beam), -torch.inf, device=source.device)
+        self.totals[:, 0] = 0.0
+
+    def advance(self) -> None:
+        """Add a token to every hypothesis; set aside what is complete, and drop the sentences that are done."""
+        x, self.state = self.model.step(self.tokens, self.memory, self.state)
+        logits = F.linear(x, self.weight, self.bias).float()
+        log_probs, words, end = best_tokens(logits, self.beam, self.forbidden, EOS)
+        grid = (len(self.sentences), self.beam, -1)
+        going = self.totals.unsqueeze(2) + log_probs.view(grid)  # [B, beam, n]
+        length = self.history.shape[1] + 1
+        at_limit = [row for row, sentence in enumerate(self.sentences) if length >= self.limits[sentence]]
+        if at_limit:
+            going[at_limit] = -torch.inf
+        ending = self.totals + end.view(grid[:2])
+        # A number that is none is no candidate; the columns are continuations, then ends.
+        ranked = torch.cat([going.flatten(1), ending], 1).nan_to_num(-torch.inf, -torch.inf, -torch.inf)
+        values, places = ranked.topk(2 * self.beam, 1)
+        self._set_aside(values[:, : self.beam], places[:, : self.beam] - going[0].numel(), length)
+        # At most `beam` of these are ends, so there are `beam` others: those of the best ranks go on.
+        others = (places >= going[0].numel()).int().argsort(dim=1, stable=True)[:, : self.beam]
+        places = places.gather(1, others)
+        self._go_on(
+            parents=places // going.shape[2],
+            tokens=words.view(grid[0], -1).gather(1, places),
+            totals=values.gather(1, others),
+            length=length,
+        )
+
+    def _set_aside(self, values: Tensor, parents: Tensor, length: int) -> None:
+        """Note the complete translations among the best candidates [B, beam]: those with a parent from 0 on."""
+        penalty = _penalty(length, self.options)
+        for row, rank in ((parents >= 0) & (values > -torch.inf)).nonzero().tolist():
+            tokens = self.history[row * self.beam + int(parents[row, rank])]
             log_prob = float(values[row, rank])
-            complete[alive[row]].append(
-                Hypothesis(
-                    tuple(history[row, parent].tolist()), log_prob, log_prob / _penalty(step, options)
-                )
-            )
-        # At most `beam` of the 2 * beam best are ends, so `beam` others are among them: those of the lowest ranks.
-        going_on = ends.int().argsort(dim=1, stable=True)[:, :beam]
-        totals, places = values.gather(1, going_on), places.gather(1, going_on)
-        parents = places // log_probs.shape[1]
-        chosen = words.view(len(alive), -1).gather(1, places)
+            hypothesis = Hypothesis(tuple(tokens.tolist()), log_prob, log_prob / penalty)
+            self.complete[self.sentences[row]].append(hypothesis)
+
+    def _go_on(self, parents: Tensor, tokens: Tensor, totals: Tensor, length: int) -> None:
+        """Make the hypotheses [B, beam] from their parents, of the sentences that are not done."""
         stay = [
             row
-            for row, (sentence, limit) in enumerate(zip(alive, limits.tolist(), strict=True))
-            if len(complete[sentence]) < beam and step < limit
+            for row, sentence in enumerate(self.sentences)
+            if len(self.complete[sentence]) < self.beam and length < self.limits[sentence]
         ]
-        rows = torch.tensor(stay, dtype=torch.long, device=device)
-        flat = (rows.unsqueeze(1) * beam + parents[rows]).flatten()
-        state = select(state, flat)
-        if len(stay) < len(alive):
-            keep = rows if model.memory_per_sentence else (rows[:, None] * beam + torch.arange(beam, device=device)).flatten()
-            memory = select(memory, keep)
-            alive, limits = [alive[row] for row in stay], limits[rows]
-        history = torch.cat([history.flatten(0, 1)[flat].unflatten(0, (-1, beam)), chosen[rows].unsqueeze(2)], 2)
-        totals, tokens = totals[rows], chosen[rows].flatten()
-    for hypotheses in complete:
-        hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
-    nothing = Hypothesis((), -float("inf"), -float("inf"))
-    return [hypotheses[:beam] or [nothing] for hypotheses in complete]
+        rows = torch.tensor(stay, dtype=torch.long, device=tokens.device)
+        if len(stay) < len(self.sentences):
+            whole = rows if self.model.memory_per_sentence else _spread(rows, self.beam)
+            self.memory = select(self.memory, whole)
+            self.sentences = [self.sentences[row] for row in stay]
+            parents, tokens, totals = parents[rows], tokens[rows], totals[rows]
+        from_rows = (rows.unsqueeze(1) * self.beam + parents).flatten()
+        self.state = select(self.state, from_rows)
+        self.tokens, self.totals = tokens.flatten(), totals
+        self.history = torch.cat([self.history[from_rows], self.tokens.unsqueeze(1)], 1)
+
+    def best(self) -> list[list[Hypothesis]]:
+        """Return up to `beam` translations of each sentence; where a broken model gave none, an empty one."""
+        nothing = Hypothesis((), -math.inf, -math.inf)
+        ranked = (sorted(found, key=lambda hypothesis: -hypothesis.score) for found in self.complete)
+        return [hypotheses[: self.beam] or [nothing] for hypotheses in ranked]
 
 
 def select(state: State, rows: Tensor) -> State:
@@ -133,6 +157,11 @@ def select(state: State, rows: Tensor) -> State:
     if isinstance(state, list | tuple):
         return type(state)([select(part, rows) for part in state])
     return state
+
+
+def _spread(rows: Tensor, beam: int) -> Tensor:
+    """Return the rows of all hypotheses of the sentences `rows`."""
+    return (rows.unsqueeze(1) * beam + torch.arange(beam, device=rows.device)).flatten()
 
 
 def _penalty(length: int, options: SearchConfig) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rmsrepro.data.parallel.batch import EOS
-from rmsrepro.data.parallel.encoded import EncodedPairs, id_type
+from rmsrepro.data.parallel.encoded import EncodedPairs, Ragged, id_type, offsets_of
 
 #: WMT14 English-German in 32,000 joint subwords has about 27 a sentence, with a long tail (log-normal fits it).
 _MEDIAN, _SPREAD = 24.0, 0.6
@@ -23,5 +23,5 @@ def synthetic_pairs(vocabulary: int, max_length: int) -> EncodedPairs:
     for lengths in (source, target):
         whole = np.clip(np.round(lengths), 1, max(max_length - 1, 1)).astype(np.int64)
         ids = draw.integers(EOS + 1, max(vocabulary, EOS + 2), whole.sum())
-        sides.append(np.split(ids, np.cumsum(whole)[:-1]))
-    return EncodedPairs.of(*sides, id_type(vocabulary))
+        sides.append(Ragged(ids.astype(id_type(vocabulary)), offsets_of(whole)))
+    return EncodedPairs(*sides)
