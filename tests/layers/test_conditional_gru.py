@@ -181,6 +181,7 @@ def test_what_does_not_fit_is_refused():
         layer(x, h[:, :5], memory)
     with pytest.raises(ValueError, match="cannot share 3 memories"):
         layer(x, h, type(memory)(*(part[:3] for part in memory)))
-    with pytest.raises(ConfigError, match="impl=fused: .*float32.*; use impl=auto"):
-        double = build(size, "none", "fused", torch.float64)
-        double(x.double(), h.double(), double.attention.memory(context.double(), lengths))
+    double = build(size, "none", "fused", torch.float64)
+    memory = double.attention.memory(context.double(), lengths)
+    with pytest.raises(ConfigError, match=r"impl=fused: .*; use impl=auto"):
+        double(x.double(), h.double(), memory)

@@ -99,18 +99,20 @@ class RNNSearch(TranslationModel):
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> tuple[State, State]:
         """Return the memory of every sentence, and the decoder's state before its first token."""
-        memory, h = self._remember(source, source_lengths)
+        with _full_precision_on_cpu(source):
+            memory, h = self._remember(source, source_lengths)
         return tuple(memory), (h, torch.zeros_like(source_lengths))
 
     def step(self, tokens: Tensor, memory: State, state: State) -> tuple[Tensor, State]:
         """Return the features [N, E] after `tokens` [N], and the state that includes them."""
         h, steps = state
-        x = F.embedding(tokens, self.target_embedding)
-        number = int(steps[0]) if self.decoder.cell().by_step and len(steps) else 0
-        states, contexts = self.decoder(x.unsqueeze(0), h, Memory(*memory), first_step=number)
-        return self.deep_output(x, states[0], contexts[0]), (states[0], steps + 1)
+        with _full_precision_on_cpu(tokens):
+            x = F.embedding(tokens, self.target_embedding)
+            number = int(steps[0]) if self.decoder.cell().by_step and len(steps) else 0
+            states, contexts = self.decoder(x.unsqueeze(0), h, Memory(*memory), first_step=number)
+            return self.deep_output(x, states[0], contexts[0]), (states[0], steps + 1)
 
 
-def _full_precision_on_cpu(source: Tensor) -> AbstractContextManager[object]:
+def _full_precision_on_cpu(given: Tensor) -> AbstractContextManager[object]:
     """On a CPU autocast serves the softmax layer alone: the fused time loops are of float32, and faster than others."""
-    return torch.autocast("cpu", enabled=False) if source.is_cpu else nullcontext()
+    return torch.autocast("cpu", enabled=False) if given.is_cpu else nullcontext()
