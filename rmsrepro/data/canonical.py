@@ -7,19 +7,15 @@ business. Nothing is stored that has not been checked.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from rmsrepro.data.fetch import SourceUnavailable
-from rmsrepro.data.files import not_writable, sha256_hex, write_atomically
+from rmsrepro.data.files import sha256_hex, write_atomically
+from rmsrepro.data.locking import locked
 from rmsrepro.data.progress import say
 from rmsrepro.errors import DataError
-
-LOCK_WAIT_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -58,36 +54,13 @@ def fetch_canonical(data_set: str, folder: Path, wanted: Sequence[CanonicalFile]
         DataError: no source could give them (one line with each source's reason and what to do), or `folder`
             cannot be written.
     """
-    with _locked(folder, data_set):
+    with locked(folder, f"fetching {data_set} into"):
         for leftover in folder.glob(".*.tmp"):
             leftover.unlink(missing_ok=True)
         missing = {file.name: file for file in wanted if not _is_stored(folder, file)}
         if missing:
             _fetch_from_first(data_set, folder, missing, sources)
         shutil.rmtree(folder / "downloads", ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path, data_set: str) -> Generator[None]:
-    """Hold the folder's lock, which the system takes back from a process that dies."""
-    lock = FileLock(folder / ".lock")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            say(f"another process is fetching {data_set} into {folder}; waiting for it")
-            lock.acquire(timeout=LOCK_WAIT_S)
-    except Timeout as error:
-        raise DataError(
-            f"{folder / '.lock'} is still held after {LOCK_WAIT_S:.0f} s; is another fetch hanging?"
-        ) from error
-    except (OSError, NotImplementedError) as error:
-        raise not_writable(folder, OSError(str(error))) from error
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _fetch_from_first(

@@ -53,6 +53,19 @@ class Patience:
     backoff_s: float = 0.5  # before the next attempt, doubled for each in a row that brought no byte
 
 
+def read_url(url: str) -> bytes:
+    """Return what `url` holds; one attempt, for callers that have another source.
+
+    Raises:
+        SourceUnavailable: no answer, or a refusal.
+    """
+    try:
+        with urllib.request.urlopen(url, timeout=Patience().open_s) as response:
+            return response.read()
+    except OSError as error:
+        raise SourceUnavailable(str(getattr(error, "reason", error))) from error
+
+
 def download(file: RemoteFile, to: Path, patience: Patience | None = None) -> Path:
     """Download `file` to `to`, going on from `to`.part if an earlier download left one, and return `to`.
 

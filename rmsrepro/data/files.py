@@ -79,11 +79,10 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise not_writable(path, error) from error
 
 
-def not_writable(path: Path, error: OSError) -> DataError:
-    """Return the one line for a data folder that cannot be written."""
+def not_writable(path: Path, error: OSError, setting: str = "data.root or RMSREPRO_DATA") -> DataError:
+    """Return the one line for a folder that cannot be written, and that `setting` chooses."""
     return DataError(
-        f"{path} cannot be written: {error.strerror or error}; "
-        "set data.root or RMSREPRO_DATA to a folder with room that can be written"
+        f"{path} cannot be written: {error.strerror or error}; set {setting} to a folder with room that can be written"
     )
 
 

@@ -11,6 +11,7 @@ import platformdirs
 from rmsrepro.errors import DataError
 
 ENVIRONMENT_VARIABLE = "RMSREPRO_DATA"
+CACHE_VARIABLE = "RMSREPRO_CACHE"
 _WAY_OUT = f"set data.root=DIR or {ENVIRONMENT_VARIABLE}=DIR to a folder that can be written"
 
 
@@ -37,15 +38,32 @@ def data_root(
             raise DataError(f"{origin} is {root}, which is a file; it must be a folder")
         return root.resolve()
 
+    return _first_writable("data", fallback, _WAY_OUT)
+
+
+def prepared_root(fallback: Path | None = None, *, launch_dir: Path | None = None) -> Path:
+    """Return the folder of what is made of data, such as encoded text: $RMSREPRO_CACHE, else the user's cache.
+
+    It is not below the data root, which may be shared or read-only. With neither to be written it is `fallback`.
+
+    Raises:
+        DataError: none of them can be written.
+    """
+    if named := os.environ.get(CACHE_VARIABLE):
+        return ((launch_dir or Path.cwd()) / Path(named).expanduser()).resolve()
+    return _first_writable("prepared", fallback, f"set {CACHE_VARIABLE}=DIR to a folder that can be written")
+
+
+def _first_writable(name: str, fallback: Path | None, way_out: str) -> Path:
     reasons = []
-    for candidate in (Path(platformdirs.user_cache_dir("rmsrepro", appauthor=False)) / "data", fallback):
+    for candidate in (Path(platformdirs.user_cache_dir("rmsrepro", appauthor=False)) / name, fallback):
         if candidate is None:
             continue
         reason = _why_not_writable(candidate)
         if reason is None:
             return candidate.absolute()
         reasons.append(f"{candidate}: {reason}")
-    raise DataError(f"no folder for data can be written ({'; '.join(reasons)}); {_WAY_OUT}")
+    raise DataError(f"no folder for {name} can be written ({'; '.join(reasons)}); {way_out}")
 
 
 def _why_not_writable(folder: Path) -> str | None:

@@ -35,13 +35,18 @@ def read_text(path: Path) -> Text:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{path} is not UTF-8: line {line}, byte offset {error.start} has the byte "
-            f"0x{content[error.start]:02X} ({error.reason}); convert the file to UTF-8, for example with iconv"
-        ) from error
+        raise not_utf8(path, line, error.start, content[error.start], error.reason) from error
     text = text.removeprefix(_BYTE_ORDER_MARK).replace("\r\n", "\n")
     if not text.strip():
         raise DataError(f"{path} is empty: expected text, one sentence or paragraph a line")
     lines = text.removesuffix("\n").split("\n")
     same_for_all = "\n".join([*lines, ""]).encode()
     return Text(path, lines, len(same_for_all), sha256_hex(same_for_all))
+
+
+def not_utf8(path: Path, line: int, offset: int, byte: int, reason: str) -> DataError:
+    """Return the one line for a file that is in another encoding; `line` counts from 1, `offset` from 0."""
+    return DataError(
+        f"{path} is not UTF-8: line {line}, byte offset {offset} has the byte 0x{byte:02X} ({reason}); "
+        "convert the file to UTF-8, for example with iconv"
+    )

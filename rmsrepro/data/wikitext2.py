@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from rmsrepro.data.canonical import Source
-from rmsrepro.data.fetch import Patience, SourceUnavailable
+from rmsrepro.data.fetch import SourceUnavailable, read_url
 from rmsrepro.data.text_set import KnownText, TextDataSet
 
 _TEXTS = (
@@ -36,22 +35,13 @@ def from_rows(rows: Iterable[str]) -> bytes:
     return "".join(row or " \n" for row in rows).encode()
 
 
-def _answer(url: str) -> bytes:
-    """Return what `url` holds; one attempt, since there is another source."""
-    try:
-        with urllib.request.urlopen(url, timeout=Patience().open_s) as response:
-            return response.read()
-    except OSError as error:
-        raise SourceUnavailable(str(getattr(error, "reason", error))) from error
-
-
 def _from_github(wanted: Collection[str], downloads: Path) -> Iterator[tuple[str, bytes]]:
     for name in wanted:
-        yield name, _answer(_RAW + name)
+        yield name, read_url(_RAW + name)
 
 
 def _from_hub(wanted: Collection[str], downloads: Path) -> Iterator[tuple[str, bytes]]:
-    _answer(f"{_HUB}/api/datasets/Salesforce/wikitext")  # the client retries for half a minute without a network
+    read_url(f"{_HUB}/api/datasets/Salesforce/wikitext")  # the client retries for half a minute without a network
     import datasets
 
     for name in wanted:

@@ -65,14 +65,21 @@ def fused_run(
     """Run a layer over `x` [T, B, in]; `extra` [n] is one more bias behind the norms. As the loops of generic.py."""
     spec = recurrent_spec(cell)
     assert spec is not None
-    input_bias, hidden_bias = _outer(cell.input), _outer(cell.hidden)
+    tensors = recurrent_tensors(x, state, cell, extra)
+    y, h, c = _Recurrence.apply(spec, None if mask is None else mask.contiguous(), reverse, *tensors)
+    return y, (h,) if c is None else (h, c)
+
+
+def recurrent_tensors(x: Tensor, state: State, cell: Cell, extra: Tensor | None = None) -> tuple[Tensor | None, ...]:
+    """Return what the kernels compute with, in the order of RecurrentTensors: without mask and direction."""
+    input_bias, hidden_bias = outer_bias(cell.input), outer_bias(cell.hidden)
     candidate_bias = None
-    if spec.gates == 3 and hidden_bias is not None:
+    if hidden_bias is not None and len(hidden_bias) == 3 * cell.size:
         first = 2 * cell.size
         candidate_bias = hidden_bias[first:]
         hidden_bias = torch.cat([hidden_bias[:first], torch.zeros_like(candidate_bias)])
     cell_norm = None if cell.cell_norm is None else cell.cell_norm.norm
-    tensors = (
+    return (
         x,
         cell.input.weight,
         cell.input.inner_bias,
@@ -82,13 +89,11 @@ def fused_run(
         _sum([input_bias, hidden_bias, extra]),
         candidate_bias,
         cell.hidden.inner_bias,
-        _gain(cell.input),
-        _gain(cell.hidden),
+        norm_gains(cell.input),
+        norm_gains(cell.hidden),
         None if cell_norm is None else row_gain(cell_norm, x),
         None if cell_norm is None else row_shift(cell_norm),
     )
-    y, h, c = _Recurrence.apply(spec, None if mask is None else mask.contiguous(), reverse, *tensors)
-    return y, (h,) if c is None else (h, c)
 
 
 class _Recurrence(torch.autograd.Function):
@@ -131,13 +136,14 @@ def _kernels(tensor: Tensor) -> Any:
     return triton
 
 
-def _outer(projection: Projection) -> Tensor | None:
+def outer_bias(projection: Projection) -> Tensor | None:
     """Return the bias and the norms' shifts behind a projection, as one vector [n]."""
     shifts = [row_shift(site.norm) for site in projection.norms]
     return _sum([projection.outer_bias, _join(projection, shifts, 0.0)])
 
 
-def _gain(projection: Projection) -> Tensor | None:
+def norm_gains(projection: Projection) -> Tensor | None:
+    """Return the gains of a projection's norms as one vector [n], None for ones."""
     return _join(projection, [row_gain(site.norm, projection.weight) for site in projection.norms], 1.0)
 
 

@@ -45,7 +45,7 @@ def lstm_loop(
         out = c if cell.cell_norm is None else cell.cell_norm(c, t, rows)
         return o.sigmoid() * out.tanh(), c
 
-    return _loop(x, state, cell.input, options.hoist_input, mask, reverse, step)
+    return time_loop(x, state, cell.input, options.hoist_input, mask, reverse, step)
 
 
 def gru_loop(
@@ -56,28 +56,42 @@ def gru_loop(
     `mask` [T, B] is true where a step counts; elsewhere the state is carried. Gates are r, z, n as in torch.
     Source: paper sections 2.1 and 2.4.
     """
-    gates = 2 * cell.size
 
     def step(a: Tensor, state: State, t: int, rows: Tensor | None) -> State:
-        (h,) = state
-        hidden = cell.hidden
-        if options.reset == "after":
-            b = hidden.finish(hidden.linear(h), t, rows)
-            r, z = (a[..., :gates] + b[..., :gates]).sigmoid().chunk(2, dim=-1)
-            n = (a[..., gates:] + r * b[..., gates:]).tanh()
-        else:
-            b = hidden.finish(hidden.linear(h, slice(0, gates)), t, rows)
-            r, z = (a[..., :gates] + b).sigmoid().chunk(2, dim=-1)
-            b = hidden.finish(hidden.linear(r * h, slice(gates, None)), t, rows, first=gates)
-            n = (a[..., gates:] + b).tanh()
-        return ((1 - z) * n + z * h,)
+        return (gru_step(a, state[0], cell, options, t, rows),)
 
-    return _loop(x, state, cell.input, options.hoist_input, mask, reverse, step)
+    return time_loop(x, state, cell.input, options.hoist_input, mask, reverse, step)
 
 
-def _loop(
-    x: Tensor, state: State, projection: Projection, hoist: bool, mask: Tensor | None, reverse: bool, step: Step
+def gru_step(a: Tensor, h: Tensor, cell: Cell, options: GRUOptions, t: int, rows: Tensor | None) -> Tensor:
+    """Take one step of a GRU from `h` [B, H], given its input's finished projection `a` [B, 3 H]; return [B, H]."""
+    gates, hidden = 2 * cell.size, cell.hidden
+    if options.reset == "after":
+        b = hidden.finish(hidden.linear(h), t, rows)
+        r, z = (a[..., :gates] + b[..., :gates]).sigmoid().chunk(2, dim=-1)
+        n = (a[..., gates:] + r * b[..., gates:]).tanh()
+    else:
+        b = hidden.finish(hidden.linear(h, slice(0, gates)), t, rows)
+        r, z = (a[..., :gates] + b).sigmoid().chunk(2, dim=-1)
+        b = hidden.finish(hidden.linear(r * h, slice(gates, None)), t, rows, first=gates)
+        n = (a[..., gates:] + b).tanh()
+    return (1 - z) * n + z * h
+
+
+def time_loop(
+    x: Tensor,
+    state: State,
+    projection: Projection,
+    hoist: bool,
+    mask: Tensor | None,
+    reverse: bool,
+    step: Step,
+    first_step: int = 0,
 ) -> tuple[Tensor, State]:
+    """Take `step` at every position of `x` [T, B, in], whose `projection` it is given; return as the loops above.
+
+    Steps are numbered from `first_step` on.
+    """
     length = x.shape[0]
     a = projection.linear(x)  # [T, B, G * H]
     hoist = hoist and not projection.by_step
@@ -87,7 +101,8 @@ def _loop(
     for number in range(length):  # the step's number counts in the direction of the recurrence
         t = length - 1 - number if reverse else number
         rows = None if mask is None else mask[t]
-        new = step(a[t] if hoist else projection.finish(a[t], number, rows), state, number, rows)
+        at = first_step + number
+        new = step(a[t] if hoist else projection.finish(a[t], at, rows), state, at, rows)
         if rows is not None:
             new = tuple(torch.where(rows.unsqueeze(1), n, old) for n, old in zip(new, state, strict=True))
         state = new

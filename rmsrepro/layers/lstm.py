@@ -68,8 +68,9 @@ class NormLSTM(NormRecurrent[LSTMOptions]):
         if self.options.norm_cell and "features" in self.norm.family.sites:
             self._add_norm(f"norm_c{suffix}", self.hidden_size, self.norm.cfg.shift)
 
-    def _cell(self, suffix: str) -> Cell:
-        cell = super()._cell(suffix)
+    def cell(self, suffix: str = "_l0") -> Cell:
+        """Return one layer in one direction as the time loops read it, with the norm of its cell state."""
+        cell = super().cell(suffix)
         norm = getattr(self, f"norm_c{suffix}", None)
         cell.cell_norm = None if norm is None else SiteNorm(0, self.hidden_size, norm)
         return cell

@@ -163,7 +163,8 @@ class NormRecurrent(nn.Module, Generic[Options]):
         inside = self.bias_inside and bool(norms)
         return Projection(weight, bias if inside else None, None if inside else bias, norms)
 
-    def _cell(self, suffix: str) -> Cell:
+    def cell(self, suffix: str = "_l0") -> Cell:
+        """Return one layer in one direction as the time loops read it, its parameters as they are now."""
         return Cell(self._projection("ih", suffix), self._projection("hh", suffix), self.hidden_size)
 
     def _is_fused(self, x: Tensor, state: State, cell: Cell) -> bool:
@@ -204,7 +205,7 @@ class NormRecurrent(nn.Module, Generic[Options]):
             outputs = []
             for direction in self._directions:
                 start = tuple(s[len(last)] for s in state)
-                out, end = self._run(y, start, self._cell(f"_l{layer}{direction}"), mask, bool(direction))
+                out, end = self._run(y, start, self.cell(f"_l{layer}{direction}"), mask, bool(direction))
                 outputs.append(out)
                 last.append(end)
             y = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)

@@ -16,6 +16,8 @@ from rmsrepro.errors import ConfigError, UserError
 from rmsrepro.report import csv_table, latex, markdown
 from rmsrepro.report.claims import load_table, table_names
 from rmsrepro.report.elsewhere import load_published, load_unsourced
+from rmsrepro.report.figures import write_figures
+from rmsrepro.report.html.page import render_page
 from rmsrepro.report.overview import OUTCOMES, render_elsewhere, render_overview, tally
 from rmsrepro.report.places import published_dir, results_dir
 from rmsrepro.report.publish import publish
@@ -28,6 +30,8 @@ from rmsrepro.sweep.plan import load_plan, plan_names
 USAGE = """\
 python -m rmsrepro.report [plan=NAME,...] [size=SIZE] [--out DIR]   write tables as Markdown, LaTeX and CSV
 python -m rmsrepro.report --check                                   exit 1 if records contradict one another
+python -m rmsrepro.report --html [FILE]                             write the report as one page (results/report.html)
+python -m rmsrepro.report figures [plan=NAME,...] [--out DIR]       write the figures as SVG (results/figures)
 python -m rmsrepro.report publish plan=NAME,...                     add a plan's finished runs to results/published
 
 runs.root=DIR   where run directories lie (else $RMSREPRO_RUNS, else results/runs)
@@ -41,11 +45,13 @@ class Options:
     """What the command line says."""
 
     publish: bool = False
+    figures: bool = False
+    html: Path | None = None
     check: bool = False
     plans: list[str] = field(default_factory=list)
     size: str | None = None
     runs_root: str | None = None
-    out: Path = field(default_factory=lambda: results_dir() / "tables")
+    out: Path | None = None
     published: Path = field(default_factory=published_dir)
 
 
@@ -60,7 +66,11 @@ def main(argv: Sequence[str]) -> int:
             return _publish(options)
         index = build_index(options.published, runs_root(options.runs_root))
         tables = {name: build_tables(load_plan(name), index, options.size) for name in options.plans or plan_names()}
-        return _check(tables, index) if options.check else _write(tables, index, options)
+        if options.check:
+            return _check(tables, index)
+        if options.html is not None:
+            return _write_page(tables, index, options.html)
+        return _write_figures(tables, index, options) if options.figures else _write(tables, index, options)
     except UserError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -69,13 +79,16 @@ def main(argv: Sequence[str]) -> int:
 def parse(argv: Sequence[str]) -> Options:
     """Read the command line; raises ConfigError that says what is allowed."""
     options, rest = Options(), list(argv)
-    if rest[:1] == ["publish"]:
-        options.publish = True
-        rest.pop(0)
+    if rest[:1] in (["publish"], ["figures"]):
+        setattr(options, rest.pop(0), True)
     while rest:
         argument = rest.pop(0)
         if argument == "--check":
             options.check = True
+            continue
+        if argument == "--html":
+            named = bool(rest) and "=" not in rest[0] and not rest[0].startswith("-")
+            options.html = Path(rest.pop(0)) if named else results_dir() / "report.html"
             continue
         key, equals, value = argument.partition("=")
         if not equals and key in ("--out", "--published") and rest:
@@ -109,25 +122,52 @@ def _publish(options: Options) -> int:
 
 
 def _write(tables: dict[str, list[Table]], index: Index, options: Options) -> int:
+    out = options.out or results_dir() / "tables"
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
         for name, sized in tables.items():
             for suffix, render in _RENDERERS.items():
-                write_bytes_atomic(options.out / f"{name}.{suffix}", render(sized).encode())
+                write_bytes_atomic(out / f"{name}.{suffix}", render(sized).encode())
         if not options.plans:
             every = [table for sized in tables.values() for table in sized]
-            write_bytes_atomic(options.out / "overview.md", render_overview(every).encode())
+            write_bytes_atomic(out / "overview.md", render_overview(every).encode())
             claims = csv_table.render_claims(load_table(name) for name in table_names())
-            write_bytes_atomic(options.out / "claims.csv", claims.encode())
+            write_bytes_atomic(out / "claims.csv", claims.encode())
             elsewhere = render_elsewhere([load_published(), load_unsourced()])
-            write_bytes_atomic(options.out / "elsewhere.md", elsewhere.encode())
+            write_bytes_atomic(out / "elsewhere.md", elsewhere.encode())
     except OSError as error:
-        raise ConfigError(f"--out={options.out}: cannot be written ({error.strerror}); name another folder") from error
+        raise _not_written("--out", out, error) from error
     if options.plans:
         print("\n".join(markdown.render(sized) for sized in tables.values()))
     _say(tables, index)
-    print(f"written to {options.out}", file=sys.stderr)
+    print(f"written to {out}", file=sys.stderr)
     return 0
+
+
+def _write_page(tables: dict[str, list[Table]], index: Index, page: Path) -> int:
+    text = render_page(tables, index, [load_published(), load_unsourced()], page.absolute())
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes_atomic(page, text.encode())
+    except OSError as error:
+        raise _not_written("--html", page, error) from error
+    _say(tables, index)
+    print(f"written to {page}", file=sys.stderr)
+    return 0
+
+
+def _write_figures(tables: dict[str, list[Table]], index: Index, options: Options) -> int:
+    folder = options.out or results_dir() / "figures"
+    try:
+        written = write_figures(tables, index, folder)
+    except OSError as error:
+        raise _not_written("--out", folder, error) from error
+    print(f"{len(written)} figures written to {folder}", file=sys.stderr)
+    return 0
+
+
+def _not_written(option: str, path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{option}={path}: cannot be written ({error.strerror}); name another place")
 
 
 def _check(tables: dict[str, list[Table]], index: Index) -> int:

@@ -1,4 +1,4 @@
-"""Write a plan's finished runs as committed records, one line each."""
+"""Write a plan's finished runs as committed records, one line each, and their curves beside them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from rmsrepro.errors import DataError
-from rmsrepro.report.records import RunRecord, read_records, write_runs
+from rmsrepro.report.curves import CurveRecord, write_curves
+from rmsrepro.report.records import Record, RunRecord, read_records, write_runs
+from rmsrepro.report.run_curves import read_curves
 from rmsrepro.report.run_dirs import read_run_dirs
 from rmsrepro.sweep.plan import load_plan
 
@@ -17,8 +19,8 @@ PUBLISHED_STATES = ("done", "diverged", "oom")
 def publish(plan_name: str, runs_root: Path, folder: Path) -> tuple[Path, int]:
     """Add the plan's runs below `runs_root` to its file in `folder`; returns the file and how many runs it now has.
 
-    A run replaces an earlier record of the same configuration and seed. Raises DataError when there is nothing to
-    publish or the file that is there cannot be read whole.
+    Their curves go to a second file, curves-PLAN.jsonl. A run replaces an earlier record of the same configuration and
+    seed. Raises DataError when there is nothing to publish or a file that is there cannot be read whole.
     """
     plan = load_plan(plan_name)
     runs, complaints = read_run_dirs(runs_root)
@@ -27,20 +29,30 @@ def publish(plan_name: str, runs_root: Path, folder: Path) -> tuple[Path, int]:
         reason = f" ({complaints[0]})" if complaints else ""
         raise DataError(f"{runs_root}: no finished run of plan {plan_name}{reason}; run it, or set runs.root=DIR")
     path = folder / f"runs-{plan.runs_plan}.jsonl"
-    old = _existing(path)
+    old = [record for record in _existing(path) if isinstance(record, RunRecord)]
     kept = {_key(run): run for run in [*old, *new]}
     folder.mkdir(parents=True, exist_ok=True)
     write_runs(path, (replace(run, where="") for run in kept.values()))
+    _publish_curves(folder / f"curves-{plan.runs_plan}.jsonl", new)
     return path, len(kept)
 
 
-def _existing(path: Path) -> list[RunRecord]:
+def _publish_curves(path: Path, runs: list[RunRecord]) -> None:
+    new = [curve for run in runs for curve in read_curves(run)]
+    replaced = {curve.run for curve in new}
+    old = [record for record in _existing(path) if isinstance(record, CurveRecord)]
+    kept = [*(curve for curve in old if curve.run not in replaced), *new]
+    if kept:
+        write_curves(path, kept)
+
+
+def _existing(path: Path) -> list[Record]:
     if not path.exists():
         return []
     records, complaints = read_records(path)
     if complaints:
         raise DataError(f"{path.parent}/{complaints[0]}; mend or remove the line before publishing")
-    return [record for record in records if isinstance(record, RunRecord)]
+    return records
 
 
 def _key(run: RunRecord) -> tuple[str, str, int]:

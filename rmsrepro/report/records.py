@@ -1,6 +1,6 @@
 """Committed records: JSON lines in results/published that tables are made from where no run directory is at hand.
 
-A line is one of three kinds, told apart by its key `kind`; results/published/README.md lists the keys.
+A line is one of four kinds, told apart by its key `kind`; results/published/README.md lists the keys.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rmsrepro.errors import DataError
+from rmsrepro.report.curves import CurveRecord, parse_curve
 from rmsrepro.runs.atomic import atomic_writer, read_jsonl, to_json
 from rmsrepro.runs.result import InvalidResultError, validate_result
 
@@ -71,7 +72,7 @@ class MeasurementRecord:
     where: str
 
 
-Record = RunRecord | TimingRecord | MeasurementRecord
+Record = RunRecord | TimingRecord | MeasurementRecord | CurveRecord
 
 
 def read_records(path: Path) -> tuple[list[Record], list[str]]:
@@ -128,10 +129,12 @@ def _parse(row: dict[str, Any], where: str) -> Record:
         return _run(row, where)
     if kind == "timing":
         return _timing(row, where)
+    if kind == "curve":
+        return parse_curve(row, where)
     if kind == "measurement":
         texts = {key: _text(row, key) for key in ("plan", "arm", "column", "command")}
         return MeasurementRecord(**texts, value=float(row["value"]), where=where)
-    raise ValueError(f"kind {kind!r}; known are run, timing, measurement")
+    raise ValueError(f"kind {kind!r}; known are run, timing, curve, measurement")
 
 
 def _run(row: dict[str, Any], where: str) -> RunRecord:

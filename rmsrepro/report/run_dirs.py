@@ -26,6 +26,8 @@ from rmsrepro.sweep.plan import Plan, load_plan, plan_names
 #: Overrides that say where things lie or what is logged; a published command leaves them out.
 _LOCAL = re.compile(r"(runs|track)[./=]|track=|data\.root=|tag=|device=")
 
+_SEED = re.compile(r"^seed: (\d+)$", re.MULTILINE)
+
 
 def variant(values: dict[str, Any]) -> str:
     """Name a resolved configuration without seed, paths, logging, device and threads: 12 hexadecimal digits."""
@@ -55,7 +57,7 @@ def _read(rundir: RunDir) -> RunRecord | None:
     state = rundir.effective_state()
     if not rundir.config_yaml.is_file():
         return None  # it ended before its data were read
-    values: Any = OmegaConf.to_container(OmegaConf.load(rundir.config_yaml))
+    values = _read_config(rundir.config_yaml)
     found = _arm_of(values)
     if found is None:
         return None
@@ -83,6 +85,21 @@ def _read(rundir: RunDir) -> RunRecord | None:
         where=str(rundir.path),
         message=str(status.fields.get("message", "")) if status else "",
     )
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    text = path.read_text()
+    found = _SEED.search(text)
+    if found is None:
+        raise DataError(f"{path}: it has no seed")
+    return {**_parsed(_SEED.sub("", text, count=1)), "seed": int(found[1])}
+
+
+@cache
+def _parsed(text: str) -> dict[str, Any]:
+    # Reading YAML takes 10 ms, and thousands of runs differ in their seeds only.
+    values: Any = OmegaConf.to_container(OmegaConf.create(text))
+    return values
 
 
 def hardware_name(hardware: dict[str, Any], device: str | None) -> str:

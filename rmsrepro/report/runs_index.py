@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rmsrepro.errors import DataError
+from rmsrepro.report.curves import CurveRecord
 from rmsrepro.report.records import MeasurementRecord, RunRecord, TimingRecord, read_records
+from rmsrepro.report.run_curves import read_curves
 from rmsrepro.report.run_dirs import read_run_dirs
 from rmsrepro.sweep.plan import Plan
 
@@ -19,6 +22,8 @@ class Index:
     runs: list[RunRecord] = field(default_factory=list)
     timings: list[TimingRecord] = field(default_factory=list)
     measurements: list[MeasurementRecord] = field(default_factory=list)
+    curves: dict[tuple[str, str, str, int], list[CurveRecord]] = field(default_factory=dict)
+    """Committed curves by the run they are of."""
     contradictions: list[str] = field(default_factory=list)
     """Records that cannot both be true, and committed lines that cannot be read."""
     notes: list[str] = field(default_factory=list)
@@ -31,6 +36,15 @@ class Index:
     def plan_timings(self, plan: Plan, size: str) -> list[TimingRecord]:
         """Return the timed arms of one plan."""
         return [timing for timing in self.timings if (timing.plan, timing.size) == (plan.runs_plan, size)]
+
+    def run_curves(self, run: RunRecord) -> list[CurveRecord]:
+        """Return the curves of one run: its directory's where that is at hand, else the committed ones, else none."""
+        try:
+            local = read_curves(run)
+        except (DataError, OSError) as error:
+            self.notes.append(f"{run.plan}/{run.arm}: {error}")
+            local = []
+        return local or self.curves.get((run.plan, run.arm, run.variant, run.seed), [])
 
     def notes_of(self, plan: Plan) -> list[str]:
         """Return what was left out of one plan's runs."""
@@ -54,6 +68,8 @@ def build_index(published: Path, runs_root: Path | None) -> Index:
                 runs.append(record)
             elif isinstance(record, TimingRecord):
                 index.timings.append(record)
+            elif isinstance(record, CurveRecord):
+                _add_curve(index, record)
             else:
                 index.measurements.append(record)
     if runs_root is not None and runs_root.is_dir():
@@ -62,6 +78,14 @@ def build_index(published: Path, runs_root: Path | None) -> Index:
         index.notes += complaints
     _add_runs(index, runs)
     return index
+
+
+def _add_curve(index: Index, curve: CurveRecord) -> None:
+    known = index.curves.setdefault(curve.run, [])
+    if any(other.metric == curve.metric for other in known):
+        index.contradictions.append(f"{curve.where}: a second curve of {curve.metric} of the same run; remove one")
+    else:
+        known.append(curve)
 
 
 def _add_runs(index: Index, runs: Iterable[RunRecord]) -> None:

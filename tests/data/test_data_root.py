@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rmsrepro.data.root import data_root
+from rmsrepro.data.root import data_root, prepared_root
 from rmsrepro.errors import DataError
 
 
@@ -10,6 +10,7 @@ from rmsrepro.errors import DataError
 def _no_variable(monkeypatch, tmp_path):
     monkeypatch.delenv("RMSREPRO_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("RMSREPRO_CACHE", raising=False)
 
 
 def test_the_configured_root_beats_the_variable_which_beats_the_cache(monkeypatch, tmp_path):
@@ -58,3 +59,17 @@ def test_a_file_as_root_is_refused_by_the_name_of_its_setting(monkeypatch, tmp_p
         monkeypatch.setenv(by, str(file))
     with pytest.raises(DataError, match=f"{by} is .*file"):
         data_root(str(file) if by == "data.root" else None)
+
+
+def test_prepared_data_is_kept_in_the_users_cache_whatever_the_data_root_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("RMSREPRO_DATA", "/proc/nowhere")
+    assert prepared_root() == tmp_path / "cache" / "rmsrepro" / "prepared"
+    monkeypatch.setenv("RMSREPRO_CACHE", "there")
+    assert prepared_root(launch_dir=tmp_path / "b") == tmp_path / "b" / "there"
+
+
+def test_prepared_data_gives_way_to_the_fallback_and_names_its_own_setting(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    assert prepared_root(fallback=tmp_path / "runs" / "prepared") == tmp_path / "runs" / "prepared"
+    with pytest.raises(DataError, match=r"/proc/nowhere.*set RMSREPRO_CACHE=DIR"):
+        prepared_root(fallback=Path("/proc/neither"))

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from rmsrepro.layers.linear_cross_entropy import Workspace, linear_cross_entropy, reference
+from rmsrepro.layers import linear_cross_entropy as module
+from rmsrepro.layers.linear_cross_entropy import Smoothing, Workspace, linear_cross_entropy, reference
 
 
 def draw(rows=7, dim=5, classes=11, dtype=torch.float32, scale=1.0):
@@ -60,3 +61,41 @@ def test_autocast_takes_products_in_its_type_and_the_sum_in_float32():
     assert loss.dtype == torch.float32
     assert weight.grad.dtype == torch.float32
     torch.testing.assert_close(loss, reference(x, weight, bias, targets), rtol=2e-2, atol=0)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "row weights"])
+@pytest.mark.parametrize("smoothing", [Smoothing(), Smoothing(0.1), Smoothing(0.1, among_others=True)], ids=str)
+def test_smoothed_and_weighted_rows_agree_with_the_stock_operations_block_by_block(smoothing, weighted, monkeypatch):
+    monkeypatch.setattr(module, "_LEAST_ROWS", 3)
+    monkeypatch.setattr(module, "_CPU_LOGITS", 1)
+    (x, weight, bias), targets = draw(dtype=torch.float64)
+    rows = torch.rand(7, dtype=torch.float64) if weighted else None
+    losses = [
+        f(x, weight, bias, targets, smoothing=smoothing, row_weights=rows) * 0.3
+        for f in (linear_cross_entropy, reference)
+    ]
+    torch.testing.assert_close(*losses)
+    ours, theirs = (torch.autograd.grad(loss, [x, weight, bias]) for loss in losses)
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_smoothing_over_all_is_that_of_torch():
+    (x, weight, bias), targets = draw()
+    theirs = torch.nn.functional.cross_entropy(x @ weight.t() + bias, targets, reduction="sum", label_smoothing=0.1)
+    torch.testing.assert_close(linear_cross_entropy(x, weight, bias, targets, smoothing=Smoothing(0.1)), theirs)
+
+
+def test_the_best_possible_loss_is_zero_where_the_entropy_is_subtracted():
+    wanted = torch.full((1, 11), 0.01)
+    wanted[0, 4] = 0.9
+    x, weight = torch.ones(1, 1), wanted.log().t().contiguous()
+    loss = linear_cross_entropy(x, weight, torch.zeros(11), torch.tensor([4]), smoothing=Smoothing(0.1, True))
+    assert loss.item() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_no_rows_are_no_loss_and_no_gradient():
+    (x, weight, bias), targets = draw(rows=0)
+    loss = linear_cross_entropy(x, weight, bias, targets, smoothing=Smoothing(0.1))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert not weight.grad.any()

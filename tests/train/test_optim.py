@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from rmsrepro.config import TrainConfig
-from rmsrepro.train.optim import AdamEpsInside, build_optimizer, set_hyperparameters
+from rmsrepro.train.optim import AdamEpsInside, AdamOrderEmbedding, build_optimizer, set_hyperparameters
 
 LR, BETA2, EPS = 0.01, 0.999, 1e-8
 
@@ -84,7 +84,7 @@ def test_a_parameter_without_a_gradient_stays():
     assert used.tolist() != [1.0, 1.0]
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "adam_eps_inside"])
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "adam_eps_inside", "adam_order_embedding"])
 def test_only_matrices_are_decayed(optimizer):
     layer = nn.Linear(3, 2)
     nn.init.ones_(layer.bias)
@@ -94,3 +94,29 @@ def test_only_matrices_are_decayed(optimizer):
     build_optimizer(layer, TrainConfig(optimizer=optimizer, lr=LR, weight_decay=0.5)).step()
     assert not torch.equal(layer.weight, weight)
     assert torch.equal(layer.bias, bias)
+
+
+def test_order_embeddings_adam_corrects_with_the_wrong_rates():
+    grads = gradients(12, 1.0)
+    p = nn.Parameter(torch.linspace(-1, 1, 4, dtype=torch.float64))
+    expected = p.detach().clone()
+    m, v = torch.zeros(4, dtype=torch.float64), torch.zeros(4, dtype=torch.float64)
+    optimizer = AdamOrderEmbedding([p], lr=LR, betas=(0.9, BETA2), eps=EPS, fused=True)
+    for t, grad in enumerate(grads, start=1):
+        p.grad = grad.clone()
+        optimizer.step()
+        m, v = 0.9 * m + 0.1 * grad, BETA2 * v + (1 - BETA2) * grad**2
+        expected -= LR * math.sqrt(1 - 0.001**t) / (1 - 0.1**t) * m / (v.sqrt() + EPS)
+    torch.testing.assert_close(p.detach(), expected, rtol=1e-10, atol=0)
+    assert (optimizer.param_groups[0]["lr"], optimizer.param_groups[0]["eps"]) == (LR, EPS)
+
+
+def test_order_embeddings_adam_takes_large_steps_at_first():
+    p = nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    optimizer, steps = AdamOrderEmbedding([p], lr=1.0), []
+    for _ in range(100):
+        before = p.item()
+        p.grad = torch.ones_like(p)
+        optimizer.step()
+        steps.append(before - p.item())
+    assert (steps[0], steps[9], steps[99]) == pytest.approx((3.5, 6.5, 3.2), abs=0.1)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-#: The first ids of every subword vocabulary.
-PAD, UNK, BOS, EOS = 0, 1, 2, 3
+from rmsrepro.data.parallel.symbols import BOS, EOS, PAD, UNK
+
+__all__ = ["BOS", "EOS", "PAD", "UNK", "PairBatch"]
 
 
 @dataclass(frozen=True)

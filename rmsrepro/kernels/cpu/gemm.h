@@ -29,9 +29,10 @@ struct Matrix {
 RR_INLINE int64_t panel_count(int64_t columns) { return (columns + PANEL - 1) / PANEL; }
 
 // Pack B, whose element (k, n) lies at b[k * depth_stride + n * column_stride], into memory that this thread keeps: to
-// touch fresh pages would cost more than the copy. Good until the next call.
-const float* pack_panels(const float* b, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns) {
-  float* packed = scratch(SCRATCH_PANELS, panel_count(columns) * PANEL * depth);
+// touch fresh pages would cost more than the copy. Good until the next call with the same slot.
+const float* pack_panels(const float* b, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns,
+                         int slot = SCRATCH_PANELS) {
+  float* packed = scratch(slot, panel_count(columns) * PANEL * depth);
   parallel_ranges(panel_count(columns), 65536 / (depth * PANEL + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first = panel * PANEL, wide = columns - first < PANEL ? columns - first : PANEL;

@@ -104,6 +104,8 @@ RR_EXPORT void rr_lstm_forward(const RecurrentCall* call) { recurrent().lstm_for
 RR_EXPORT void rr_lstm_backward(const RecurrentCall* call) { recurrent().lstm_backward(*call); }
 RR_EXPORT void rr_gru_forward(const RecurrentCall* call) { recurrent().gru_forward(*call); }
 RR_EXPORT void rr_gru_backward(const RecurrentCall* call) { recurrent().gru_backward(*call); }
+RR_EXPORT void rr_conditional_gru_forward(const ConditionalCall* call) { recurrent().conditional_gru_forward(*call); }
+RR_EXPORT void rr_conditional_gru_backward(const ConditionalCall* call) { recurrent().conditional_gru_backward(*call); }
 RR_EXPORT void rr_multiply(const Product* product) { recurrent().multiply(*product); }
 RR_EXPORT void rr_activate(const float* x, float* y, int64_t n, int32_t is_tanh) { recurrent().activate(x, y, n, is_tanh); }
 

@@ -23,4 +23,15 @@ static inline void parallel_ranges(int64_t count, int64_t grain, const Body& bod
 
 // Scratch memory of the calling thread, kept between calls; valid until the next call with the same slot.
 float* scratch(int slot, int64_t floats);
-enum ScratchSlot { SCRATCH_GAIN, SCRATCH_BIAS, SCRATCH_PARTIALS, SCRATCH_ROW, SCRATCH_TILES, SCRATCH_PANELS, SCRATCH_SLOTS };
+enum ScratchSlot {
+  SCRATCH_GAIN,
+  SCRATCH_BIAS,
+  SCRATCH_PARTIALS,
+  SCRATCH_ROW,
+  SCRATCH_TILES,
+  SCRATCH_PANELS,
+  SCRATCH_QUERY_PANELS,
+  SCRATCH_CONTEXT_PANELS,
+  SCRATCH_SECOND_PANELS,
+  SCRATCH_SLOTS
+};

@@ -1,4 +1,5 @@
 // The recurrent layers for one instruction set; compiled once for each, with RR_KERNELS naming the table it defines.
+#include "conditional_steps.h"
 #include "gru.h"
 #include "lstm.h"
 
@@ -18,6 +19,6 @@ void activate(const float* x, float* y, int64_t n, int32_t is_tanh) {
 
 extern const RecurrentKernels RR_KERNELS;
 const RecurrentKernels RR_KERNELS = {
-    RR_NAME(RR_KERNELS),  multiply,           activate,           forward_steps<Lstm>,
-    backward_steps<Lstm>, forward_steps<Gru>, backward_steps<Gru>,
+    RR_NAME(RR_KERNELS),  multiply,           activate,           forward_steps<Lstm>, backward_steps<Lstm>,
+    forward_steps<Gru>,   backward_steps<Gru>, conditional_forward, conditional_backward,
 };

@@ -53,6 +53,8 @@ struct Product {
   float* c;
 };
 
+struct ConditionalCall;
+
 struct RecurrentKernels {
   const char* name;
   void (*multiply)(const Product&);
@@ -61,6 +63,8 @@ struct RecurrentKernels {
   void (*lstm_backward)(const RecurrentCall&);
   void (*gru_forward)(const RecurrentCall&);
   void (*gru_backward)(const RecurrentCall&);
+  void (*conditional_gru_forward)(const ConditionalCall&);
+  void (*conditional_gru_backward)(const ConditionalCall&);
 };
 
 extern const RecurrentKernels recurrent_portable;

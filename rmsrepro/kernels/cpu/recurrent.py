@@ -27,8 +27,8 @@ _POINTERS = (
 )
 
 
-class _Call(ctypes.Structure):
-    """RecurrentCall of recurrent.h."""
+class RecurrentCall(ctypes.Structure):
+    """The structure of that name in recurrent.h."""
 
     _fields_ = (
         ("steps", c_int64),
@@ -64,7 +64,7 @@ class _Product(ctypes.Structure):
 def multiply(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return a [m, k] times b [k, n], of any strides, plus `bias` [n]."""
     rows, depth, columns = a.shape[0], a.shape[1], b.shape[1]
-    c = _empty(a, rows, columns)
+    c = empty(a, rows, columns)
     product = _Product(
         *(rows, depth, columns, a.data_ptr(), *a.stride(), b.data_ptr(), *b.stride()),
         *(None if bias is None else bias.data_ptr(), c.data_ptr()),
@@ -81,7 +81,7 @@ def forward(spec: RecurrentSpec, t: RecurrentTensors, keep: bool) -> RecurrentSa
     n = spec.gates * size
     a = multiply(t.x.reshape(steps * batch, width), t.input_weight.t(), t.input_bias).view(steps, batch, n)
     start = steps if t.reverse else 0
-    h = _empty(a, steps + 1, batch, size)
+    h = empty(a, steps + 1, batch, size)
     h[start] = t.h0
     c = None
     if t.c0 is not None:
@@ -93,11 +93,11 @@ def forward(spec: RecurrentSpec, t: RecurrentTensors, keep: bool) -> RecurrentSa
         a,
         h,
         c,
-        _empty(a, steps, batch, n) if keep_hidden else none,
-        _empty(a, steps, batch, n) if keep else none,
+        empty(a, steps, batch, n) if keep_hidden else none,
+        empty(a, steps, batch, n) if keep else none,
         tuple(a.new_empty(steps, batch, 2, 2) if keep else none for _ in range(3)),
     )
-    _run(spec, "forward", _describe(spec, t, saved))
+    _run(spec, "forward", describe(spec, t, saved))
     return saved
 
 
@@ -116,11 +116,11 @@ def backward(
     dh = t.h0.new_zeros(batch, size) if dh is None else dh.clone(memory_format=torch.contiguous_format)
     if t.c0 is not None:
         dc = t.c0.new_zeros(batch, size) if dc is None else dc.clone(memory_format=torch.contiguous_format)
-    dinput = _empty(t.x, steps, batch, n)
+    dinput = empty(t.x, steps, batch, n)
     plain = spec.gates == 4 and spec.input[0] is None and spec.hidden[0] is None
-    dhidden = dinput if plain else _empty(t.x, steps, batch, n)
-    partials = t.x.new_zeros(_blocks(batch), 4 * n + 2 * size)
-    call = _describe(spec, t, saved)
+    dhidden = dinput if plain else empty(t.x, steps, batch, n)
+    partials = t.x.new_zeros(block_count(batch), 4 * n + 2 * size)
+    call = describe(spec, t, saved)
     for name, tensor in (("dh", dh), ("dc", dc), ("dinput", dinput), ("dhidden", dhidden), ("partials", partials)):
         setattr(call, name, None if tensor is None else tensor.data_ptr())
     if dy is not None:
@@ -128,15 +128,33 @@ def backward(
         call.dy = dy.data_ptr()
     _run(spec, "backward", call)
     before = saved.h[1:] if t.reverse else saved.h[:-1]
-    dinput, dhidden = dinput.view(steps * batch, n), dhidden.view(steps * batch, n)
+    return gradients(t, before, dh, dc, dinput, dhidden, partials, want_x)
+
+
+def gradients(
+    t: RecurrentTensors,
+    before: Tensor,
+    dh: Tensor,
+    dc: Tensor | None,
+    dinput: Tensor,
+    dhidden: Tensor,
+    partials: Tensor,
+    want_x: bool,
+) -> RecurrentGrads:
+    """Return all gradients from what a walk back leaves: those of the projections and the sums over steps and rows.
+
+    `before` [T, B, H] are the states that the steps started from.
+    """
+    n, size = dinput.shape[-1], before.shape[-1]
+    dinput, dhidden = dinput.view(-1, n), dhidden.view(-1, n)
     dinput_gain, dhidden_gain, dbias, _, dcandidate_bias, dcell_gain, dcell_shift = partials.sum(0).split(
         [n, n, n, n - size, size, size, size]
     )
     return RecurrentGrads(
         x=multiply(dinput, t.input_weight).view(t.x.shape) if want_x else None,
-        input_weight=multiply(dinput.t(), t.x.reshape(steps * batch, t.x.shape[-1])),
+        input_weight=multiply(dinput.t(), t.x.reshape(len(dinput), t.x.shape[-1])),
         input_bias=None if t.input_bias is None else dinput.sum(0),
-        weight=multiply(dhidden.t(), before.reshape(steps * batch, size)),
+        weight=multiply(dhidden.t(), before.reshape(len(dhidden), size)),
         h0=dh,
         c0=dc,
         bias=dbias,
@@ -149,7 +167,7 @@ def backward(
     )
 
 
-def _empty(like: Tensor, *shape: int) -> Tensor:
+def empty(like: Tensor, *shape: int) -> Tensor:
     """Allocate float32 memory, in large pages where it is large: touching small ones first costs more than the work."""
     new = like.new_empty(shape)
     if new.numel() * new.element_size() >= _HUGE and library.library is not None:
@@ -157,22 +175,23 @@ def _empty(like: Tensor, *shape: int) -> Tensor:
     return new
 
 
-def _blocks(batch: int) -> int:
+def block_count(batch: int) -> int:
     """Return the number of blocks that the sequences are cut into; it depends on nothing but their number."""
     even = 2 * -(-batch // (2 * _BLOCK_ROWS))
     return max(1, min(batch, even))
 
 
-def _describe(spec: RecurrentSpec, t: RecurrentTensors, saved: RecurrentSaved) -> _Call:
+def describe(spec: RecurrentSpec, t: RecurrentTensors, saved: RecurrentSaved) -> RecurrentCall:
+    """Build the structure that the kernels read; the tensors it points to live as long as it does."""
     steps, batch, n = saved.input.shape
     size = t.h0.shape[1]
-    call = _Call(steps, batch, size, _blocks(batch), t.reverse)
+    call = RecurrentCall(steps, batch, size, block_count(batch), t.reverse)
     for target, norms in ((call.input_norm, spec.input), (call.hidden_norm, spec.hidden)):
         for group, norm in enumerate(norms):
             first, last = spec.groups[group]
-            target[group] = _norm(norm, (last - first) * size)
-    call.cell_norm = _norm(spec.cell, size)
-    ones, zeros = _constants(n)
+            target[group] = norm_struct(norm, (last - first) * size)
+    call.cell_norm = norm_struct(spec.cell, size)
+    ones, zeros = constants(n)
     tensors = {
         "weight": t.weight.contiguous(),
         "mask": t.mask,
@@ -200,17 +219,19 @@ def _describe(spec: RecurrentSpec, t: RecurrentTensors, saved: RecurrentSaved) -
 
 
 @lru_cache(maxsize=16)
-def _constants(n: int) -> tuple[Tensor, Tensor]:
+def constants(n: int) -> tuple[Tensor, Tensor]:
+    """Return ones [n] and zeros [n], which stand for gains and biases that are not there."""
     return torch.ones(n), torch.zeros(n)
 
 
-def _norm(norm: NormSpec | None, n: int) -> CNormSpec:
+def norm_struct(norm: NormSpec | None, n: int) -> CNormSpec:
+    """Describe a norm over rows of `n`, or none, to the kernels."""
     if norm is None:
         return CNormSpec()
     return CNormSpec(n, norm.k, norm.eps, 0.0, norm.centre, norm.eps_outside)
 
 
-def _run(spec: RecurrentSpec, direction: str, call: _Call) -> None:
+def _run(spec: RecurrentSpec, direction: str, call: RecurrentCall) -> None:
     assert library.library is not None, library.missing
     cell = "lstm" if spec.gates == 4 else "gru"
     getattr(library.library, f"rr_{cell}_{direction}")(ctypes.byref(call))

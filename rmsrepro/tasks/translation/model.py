@@ -8,8 +8,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from rmsrepro.data.parallel.batch import PairBatch
+from rmsrepro.layers.linear_cross_entropy import Workspace
+from rmsrepro.tasks.translation.loss import Objective
 
-#: Nested tuples, lists and dicts of tensors whose first dimension is one row per hypothesis or sentence.
+#: Nested tuples, lists and dicts of tensors whose first dimension is one row per hypothesis or sentence; None is empty.
 State = Any
 
 
@@ -19,6 +21,18 @@ class TranslationModel(nn.Module, ABC):
     `features` serves training, all target positions at once; `encode` and `step` serve search, one position at a
     time, and give the same numbers. Nothing depends on how much padding a batch has.
     """
+
+    memory_per_sentence = False
+    """Whether `step` reads the memory with one row per sentence; else with one per hypothesis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._workspace = Workspace()
+
+    def forward(self, batch: PairBatch, objective: Objective) -> Tensor:
+        """Return the loss of a batch, summed over what `objective` counts."""
+        weight, bias = self.output()
+        return objective.loss_sum(self.features(batch), weight, bias, batch, self._workspace)
 
     @abstractmethod
     def features(self, batch: PairBatch) -> Tensor:
@@ -40,5 +54,6 @@ class TranslationModel(nn.Module, ABC):
     def step(self, tokens: Tensor, memory: State, state: State) -> tuple[Tensor, State]:
         """Return the features [N, D] after `tokens` [N], and the state that includes them.
 
-        Memory and state have N rows: the beams of one sentence side by side.
+        The state has N rows: the hypotheses of one sentence side by side, as many for each sentence. The memory has
+        N rows too, or one per sentence where `memory_per_sentence` says so.
         """

@@ -1,0 +1,60 @@
+"""The parallel data sets by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rmsrepro.data.parallel.data_set import ParallelDataSet
+from rmsrepro.data.parallel.multi30k import multi30k
+from rmsrepro.data.parallel.options import PairOptions
+from rmsrepro.data.parallel.wmt14 import DATA_SET as WMT14
+from rmsrepro.errors import ConfigError
+
+#: The first 10,000 training pairs of WMT14, Moses-tokenised and HTML-escaped, from github.com/OpenNMT/OpenNMT.
+WMT14_SAMPLE = ParallelDataSet("wmt14_sample", ("train",), "val", {"test": "test"}, tokenized=True)
+
+#: The WMT news tests alone: the five oldest train, as development and test have it in WMT14.
+NEWSTEST = ParallelDataSet(
+    "newstest",
+    train=("news-test2008", "newstest2009", "newstest2010", "newstest2011", "newstest2012"),
+    valid="newstest2013",
+    tests={"newstest2014_full": "newstest2014"},
+)
+
+#: The help texts of LibreOffice, from Debian's libreoffice-help packages.
+LIBREOFFICE_HELP = ParallelDataSet("libreoffice_help", ("train",), "valid", {"test": "test"})
+
+
+def _own(options: PairOptions) -> ParallelDataSet:
+    return ParallelDataSet(
+        "parallel",
+        (options.train_stem,),
+        options.valid_stem,
+        {options.test_stem: options.test_stem} if options.test_stem else {},
+        folder=Path(options.folder).expanduser(),
+        tokenized=options.tokenized,
+        way_out="data=parallel reads <task.train_stem>.<task.source> and so on in the folder task.folder below "
+        "data.root; set them",
+    )
+
+
+_BY_NAME: dict[str, Callable[[PairOptions], ParallelDataSet]] = {
+    "libreoffice_help": lambda _: LIBREOFFICE_HELP,
+    "multi30k": multi30k,
+    "newstest": lambda _: NEWSTEST,
+    "parallel": _own,
+    "wmt14_en_de": lambda _: WMT14,
+    "wmt14_sample": lambda _: WMT14_SAMPLE,
+}
+
+
+def parallel_data_set(name: str, options: PairOptions) -> ParallelDataSet:
+    """Return the parallel data set called `name`, in the variant that the options ask for.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if name not in _BY_NAME:
+        raise ConfigError(f"data={name} holds no sentence pairs; allowed: {', '.join(sorted(_BY_NAME))}")
+    return _BY_NAME[name](options)

@@ -1,0 +1,1 @@
+"""Images with five captions each: stored image features, caption files and their layouts."""

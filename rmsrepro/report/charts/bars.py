@@ -1,0 +1,90 @@
+"""Speed bars: each arm's time as a share of its reference's, with the interval, and the paper's share as a diamond."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rmsrepro.report.charts.frame import WIDTH, Drawing, empty, heading, rule, text, text_width, x_axis
+from rmsrepro.report.charts.palette import GROUNDS, norm_class, norm_colour
+from rmsrepro.report.charts.scale import Scale, linear, number
+from rmsrepro.report.markup import Markup, join, tag
+
+_ROW = 26.0
+_TOP = 34.0
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One arm; `ratio` is None where nothing was measured, `paper` where the paper says nothing."""
+
+    label: str
+    norm: str
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    paper: float | None = None
+
+
+@dataclass
+class BarChart:
+    """Bars of one impl on one machine."""
+
+    title: str
+    reference: str
+    bars: list[Bar] = field(default_factory=list)
+    note: str = ""
+
+
+def draw_bars(chart: BarChart) -> Drawing:
+    """Draw the bars from 0, so that their lengths are the times; 1 is the reference."""
+    known = [v for bar in chart.bars for v in (bar.ratio, bar.high, bar.paper) if v is not None]
+    if not known:
+        return empty(chart.title, "not measured")
+    left = max(text_width(bar.label) for bar in chart.bars) + 10
+    words = [_words(bar) for bar in chart.bars]
+    right = WIDTH - max(text_width(line) for line in words) - 14
+    bottom = _TOP + _ROW * len(chart.bars)
+    x = linear([*known, 1.0], left, right, zero=True)
+    label = f"time per step; {chart.reference} = 1"
+    ticks = x.ticks(4)
+    step = ticks[1] - ticks[0] if len(ticks) > 1 else None
+    body = [
+        heading(chart.title),
+        x_axis(x, _TOP - 6, bottom, label, [(tick, number(tick, step)) for tick in ticks]),
+        rule(x(1.0), _TOP - 6, x(1.0), bottom, strong=True),
+    ]
+    for row, (bar, line) in enumerate(zip(chart.bars, words, strict=True)):
+        middle = _TOP + _ROW * (row + 0.5) - 2
+        body.append(text(left - 8, middle + 4, bar.label, anchor="end"))
+        body.append(text(right + 10, middle + 4, line, quiet=bar.ratio is None))
+        body.append(_bar(bar, x, middle, line))
+    if chart.note:
+        body.append(text(0, bottom + 52, chart.note, quiet=True))
+    height = bottom + (60 if chart.note else 40)
+    said = "; ".join(f"{bar.label} {line}" for bar, line in zip(chart.bars, words, strict=True))
+    return Drawing(chart.title, said, WIDTH, height, join(body))
+
+
+def _words(bar: Bar) -> str:
+    paper = "" if bar.paper is None else f"paper {bar.paper:.2f}"
+    if bar.ratio is None:
+        return f"not measured; {paper}" if paper else "not measured"
+    interval = "" if bar.low is None or bar.high is None else f" [{bar.low:.2f}, {bar.high:.2f}]"
+    return f"{bar.ratio:.2f}{interval}" + (f"; {paper}" if paper else "")
+
+
+def _bar(bar: Bar, x: Scale, middle: float, said: str) -> Markup:
+    parts = [tag("title", f"{bar.label}: {said}")]
+    if bar.ratio is not None:
+        size = {"x": x(0), "y": middle - 6, "width": max(x(bar.ratio) - x(0), 0.5), "height": 12}
+        fill = {"fill": norm_colour(bar.norm), "fill_opacity": "0.75", "class_": f"{norm_class(bar.norm)} s"}
+        parts.append(tag("rect", **size, **fill))
+    if bar.low is not None and bar.high is not None:
+        low, high = x(bar.low), x(bar.high)
+        way = f"M{low:.1f} {middle - 4:.1f}v8M{high:.1f} {middle - 4:.1f}v8M{low:.1f} {middle:.1f}H{high:.1f}"
+        parts.append(tag("path", d=way, stroke=GROUNDS["ink"][0], stroke_width="1.4", class_="ink"))
+    if bar.paper is not None:
+        at = x(bar.paper)
+        ring = {"stroke": GROUNDS["ink"][0], "stroke_width": "1.4", "fill": GROUNDS["ground"][0], "class_": "dia"}
+        parts.append(tag("path", d=f"M{at:.1f} {middle - 6:.1f}l5 6l-5 6l-5 -6z", **ring))
+    return tag("g", parts)

@@ -1,0 +1,51 @@
+"""Words that sections share."""
+
+from __future__ import annotations
+
+import re
+
+from rmsrepro.report.cells import Cell
+from rmsrepro.report.markup import Markup, tag
+from rmsrepro.report.text import NONE, ours
+from rmsrepro.report.units import fixed
+
+
+def plan_words(name: str) -> str:
+    """Return `Table 4` for `table4`."""
+    found = re.fullmatch(r"(table|figure)(\d+)", name)
+    return f"{found[1].capitalize()} {found[2]}" if found else name
+
+
+def row_words(cell: Cell, *, with_framework: bool) -> str:
+    """Name a cell's row, with the framework where there are several, and with whom the paper quotes."""
+    if cell.claim is not None and cell.claim.origin is not None:
+        return f"{cell.label} ({cell.claim.origin})"
+    return f"{cell.label}, {cell.framework}" if with_framework and cell.framework else cell.label
+
+
+def short_ours(cell: Cell) -> str:
+    """Return our number without its interval; of a time the ratio to the reference arm too."""
+    if cell.mean is None:
+        return NONE
+    ratio = f", ×{fixed(cell.relative, 2)}" if cell.is_ratio and cell.relative is not None else ""
+    return cell.shown(cell.mean) + ratio
+
+
+def full_ours(cell: Cell) -> Markup:
+    """Return our number with spread and interval, bold where it is the column's best."""
+    return tag("strong" if cell.best_ours else "span", ours(cell), class_="num")
+
+
+def why(cell: Cell) -> str:
+    """Say what a verdict rests on, or why there is none beyond that nothing was measured."""
+    if cell.state == "measured" and cell.verdict is not None:
+        return cell.verdict.reason
+    if cell.state == "measured":
+        return cell.detail
+    said = "" if cell.state == "not measured" else cell.state
+    return ": ".join(part for part in (said, cell.detail) if part)
+
+
+def places(cell: Cell) -> str:
+    """Name data, impl and hardware."""
+    return " · ".join(part for part in (cell.data, cell.impl, cell.hardware) if part) or NONE

@@ -1,0 +1,77 @@
+"""A few dozen made-up questions below a data root, and tasks and trainers on them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from rmsrepro.compose import compose_config
+from rmsrepro.norms.factory import NormFactory
+from rmsrepro.tasks.cnndm_qa.task import Task
+from rmsrepro.train.distributed import World
+from rmsrepro.train.loop import Trainer
+
+SMALL = ["task=cnndm_qa", "data=cloze", "task.hidden=8", "train.batch_size=4", "track=none", "seed=3"]
+
+
+def write_questions(folder: Path, count: int, seed: int) -> None:
+    """Write `count` questions whose answer is the one who left; passages of 10 to 30 words."""
+    folder.mkdir(parents=True)
+    draw = random.Random(seed)
+    for i in range(count):
+        marks = [f"@entity{n}" for n in draw.sample(range(9), 4)]
+        filler = " ".join(draw.choices("abcdefghij", k=draw.randrange(4, 20)))
+        passage = f"{marks[0]} met {marks[1]} and {marks[2]} . {filler} . {marks[1]} left ."
+        names = "\n".join(f"{mark}:name {mark}" for mark in marks)
+        text = f"http://a/{i}\n\n{passage}\n\n@placeholder left {marks[0]} behind\n\n{marks[1]}\n\n{names}"
+        (folder / f"{folder.name}{i:03}.question").write_text(text)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    """Parsed questions go to the test's own folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user-cache"))
+
+
+@pytest.fixture
+def small() -> list[str]:
+    """Return overrides that make the model and its batches as small as the data."""
+    return SMALL
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """Return a data root whose archive `cloze` has all three splits."""
+    folder = tmp_path / "data" / "cloze" / "cloze" / "questions"
+    for seed, (split, count) in enumerate({"training": 30, "validation": 10, "test": 7}.items()):
+        write_questions(folder / split, count, seed)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def load_task(questions: Path) -> Callable[..., Task]:
+    """Return a function that loads the task on the questions with some overrides."""
+
+    def load(*overrides: str) -> Task:
+        task = Task(compose_config([*SMALL, f"data.root={questions}", *overrides]), torch.device("cpu"))
+        task.load()
+        return task
+
+    return load
+
+
+@pytest.fixture
+def start_trainer(load_task: Callable[..., Task]) -> Callable[..., Trainer]:
+    """Return a function that builds a trainer on the questions with some overrides."""
+
+    def start(*overrides: str) -> Trainer:
+        task = load_task(*overrides)
+        torch.manual_seed(task.cfg.seed)
+        model = task.build_model(NormFactory(task.cfg.norm, task.cfg.impl))
+        return Trainer(task, model, task.cfg, torch.device("cpu"), World())
+
+    return start
