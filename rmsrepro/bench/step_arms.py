@@ -1,8 +1,9 @@
 """The contestants of the step benchmark: for each arm of a plan a trainer whose step can be repeated.
 
 All arms of a session stay in memory, for blocks that follow one another closely are what makes them comparable. What
-an arm keeps between its turns is its parameters and the optimiser's state, 12 bytes a parameter with Adam; gradients
-are dropped after each call and activations end with the step, so the session needs that for every arm, and one step.
+an arm keeps between its turns is its parameters, a copy of them and the optimiser's state, 16 bytes a parameter with
+Adam; gradients are dropped after each call and activations end with the step, so the session needs that for every arm,
+and one step.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from rmsrepro.sweep.specs import compose_checked
 from rmsrepro.tasks import base
 from rmsrepro.tasks.base import build_task
 from rmsrepro.train.distributed import World
+from rmsrepro.train.guard import DivergedError
 from rmsrepro.train.loop import Trainer
 from rmsrepro.train.optim import set_hyperparameters
 
 #: The norm whose arm others are divided by, and that is timed twice.
 REFERENCE = "layernorm"
-#: Bytes that an arm may keep for each parameter: itself and two moments, in float32.
-_KEPT_BYTES = 12
+#: Bytes that an arm keeps for each parameter: itself, its first value and two moments, in float32.
+_KEPT_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -83,25 +85,58 @@ def makes_up_data(task: str) -> bool:
     return module.Task.load_synthetic is not base.Task.load_synthetic
 
 
-def build_steps(
-    contest: Contest, impl: str, device: torch.device, say: Callable[[str], None]
-) -> dict[str, Callable[[], object]]:
-    """Build every arm and return its step; an arm that `impl` cannot compute is left out, and said.
+class StepArm:
+    """One arm: a trainer's own step at a learning rate of 0, so that every call does the same work.
+
+    A loss or gradient may still overflow, as a partial statistic over few features that dropout sets to 0 does. On a
+    CPU the trainer then stops before the optimiser's part: the arm starts anew from its first parameters, and
+    `cut_short` counts such calls.
+    """
+
+    def __init__(self, trainer: Trainer, beta1: float) -> None:
+        self._trainer = trainer
+        self._first = [parameter.detach().clone() for parameter in trainer.parameters]
+        self.calls = self.cut_short = 0
+        set_hyperparameters(trainer.optimizer, 0.0, beta1)
+
+    def __call__(self) -> None:
+        """Make one step."""
+        trainer = self._trainer
+        self.calls += 1
+        try:
+            trainer.train_step(0.0)
+        except DivergedError:
+            self.cut_short += 1
+            self._start_anew()
+        trainer.step += 1
+        trainer.optimizer.zero_grad(set_to_none=True)
+
+    @torch.no_grad()
+    def _start_anew(self) -> None:
+        for parameter, value in zip(self._trainer.parameters, self._first, strict=True):
+            parameter.copy_(value)
+        self._trainer.optimizer.state.clear()
+
+
+def build_steps(contest: Contest, impl: str, device: torch.device, say: Callable[[str], None]) -> dict[str, StepArm]:
+    """Build every arm and make its first step; an arm that `impl` cannot compute is left out, and said.
 
     Raises ConfigError where the arms do not fit into memory together.
     """
-    steps: dict[str, Callable[[], object]] = {}
+    steps: dict[str, StepArm] = {}
     for arm in contest.arms:
         cfg = arm_config(contest, arm, impl, device.type)
         try:
             factory = NormFactory(cfg.norm, cfg.impl)
             factory.resolved_impl(device.type)
+            trainer = _build_trainer(cfg, factory, device)
+            step = StepArm(trainer, cfg.train.beta1)
+            step()
         except UserError as error:
             say(f"{contest.name}, arm {arm} is not timed with impl={impl}: {error}")
             continue
-        trainer = _build_trainer(cfg, factory, device)
         _require_room(trainer, device, len(contest.arms) - len(steps) - 1)
-        steps[arm] = _step(trainer, cfg)
+        steps[arm] = step
     return steps
 
 
@@ -114,19 +149,6 @@ def _build_trainer(cfg: Config, factory: NormFactory, device: torch.device) -> T
     task.init_model(trainer.model)
     trainer.runner.train()
     return trainer
-
-
-def _step(trainer: Trainer, cfg: Config) -> Callable[[], object]:
-    """Return the trainer's own step at a learning rate of 0: every call does the same work and no arm can diverge."""
-    set_hyperparameters(trainer.optimizer, 0.0, cfg.train.beta1)
-
-    def step() -> object:
-        done = trainer.train_step(0.0)
-        trainer.step += 1
-        trainer.optimizer.zero_grad(set_to_none=True)
-        return done
-
-    return step
 
 
 def _require_room(trainer: Trainer, device: torch.device, more_arms: int) -> None:

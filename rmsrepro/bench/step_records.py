@@ -62,6 +62,7 @@ def _row(session: Session, arm: str, repeat: int, timing: Timing) -> dict[str, A
             "torch": torch.__version__,
             "calls_per_block": timing.calls_per_block,
             "sentinel_drift": round(session.drift, 4),
+            "share_cut_short": round(session.cut_short.get(arm, 0.0), 4),
         },
     }
 

@@ -6,7 +6,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,6 +38,8 @@ class Session:
     """The reference arms a second time: their ratios to themselves are the noise floor."""
     sentinel: Timing
     conditions: dict[str, Any]
+    cut_short: Mapping[str, float] = field(default_factory=dict)
+    """The share of an arm's steps that overflowed and so lack the optimiser's part; arms without any are not in it."""
 
     def reference(self, arm: str) -> str:
         """Return the arm that `arm` is divided by."""
@@ -98,6 +100,7 @@ def run_session(
         again={arm: timings[f"{arm}{_AGAIN}"] for arm in references},
         sentinel=timings[_SENTINEL],
         conditions={"before": before, "after": machine.conditions(device.type)},
+        cut_short={arm: step.cut_short / step.calls for arm, step in steps.items() if step.cut_short},
     )
 
 

@@ -28,6 +28,9 @@ def to_markdown(session: Session) -> str:
         lines.append(f"| {arm} again (noise) | {_times(timing)} | {session.noise(arm)} | {arm} | | |")
     warning = f": more than {MOST_DRIFT:.0%}, so repeat the session" if abs(session.drift) > MOST_DRIFT else ""
     lines += ["", f"The sentinel drifted by {session.drift:+.1%} over the session{warning}."]
+    lines += [
+        f"{arm}: {share:.0%} of its steps overflowed and were cut short." for arm, share in session.cut_short.items()
+    ]
     return "\n".join(lines)
 
 
@@ -57,6 +60,7 @@ def as_dict(session: Session) -> dict[str, Any]:
         "noise": {arm: session.noise(arm).as_dict() for arm in session.again},
         "sentinel_ms": block_ms(session.sentinel.block_us),
         "sentinel_drift": round(session.drift, 4),
+        "cut_short": dict(session.cut_short),
         "arms": {arm: _arm(session, arm) for arm in session.timings},
     }
 

@@ -30,7 +30,7 @@ from rmsrepro.sweep.plan import load_plan, plan_names
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the benchmark that the command line describes; 1 where one of several tables could not be timed."""
+    """Run the benchmark that the command line describes; 1 where a table could not be timed, or none was."""
     args = step_options.parse(argv)
     device = _device(args)
     size = args.size or ("paper" if device.type == "cuda" else "small")
@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     sessions, faults = _run(args, contests, device)
     if args.json:
         write_json_atomic(Path(args.json), {"schema": 1, "machine": about, "sessions": sessions})
-    return 1 if faults else 0
+    return 1 if faults or not sessions else 0
 
 
 def _run(args: Namespace, contests: Sequence[Contest], device: torch.device) -> tuple[list[dict[str, Any]], int]:

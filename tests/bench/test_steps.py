@@ -53,12 +53,29 @@ def test_a_step_is_the_trainers_own_and_leaves_the_parameters_as_they_are(monkey
     step = build_steps(contest, "composed", CPU, print)["layernorm"]
     (trainer,) = trainers
     before = [parameter.clone() for parameter in trainer.parameters]
-    for _ in range(20):  # past the end of the made-up epoch
+    for _ in range(19):  # past the end of the made-up epoch; the first step was made while building
         step()
-    assert trainer.step == 20
-    assert len(norms) == 20
+    assert trainer.step == len(norms) == step.calls == 20
+    assert step.cut_short == 0
     assert all(map(torch.equal, before, trainer.parameters))
     assert all(parameter.grad is None for parameter in trainer.parameters)
+
+
+def test_an_arm_that_overflows_starts_anew_and_is_counted(monkeypatch):
+    trainers = []
+    monkeypatch.setattr("rmsrepro.bench.step_arms._require_room", lambda trainer, *_: trainers.append(trainer))
+    step = build_steps(contest_of_task("mnist", ["none"], "tiny", SMALL), "composed", CPU, print)["none"]
+    (trainer,) = trainers
+    before = [parameter.clone() for parameter in trainer.parameters]
+    with torch.no_grad():
+        trainer.parameters[0].fill_(torch.nan)
+    step()
+    assert (step.calls, step.cut_short) == (2, 1)
+    assert all(map(torch.equal, before, trainer.parameters))
+    step()
+    assert step.cut_short == 1
+    text = to_markdown(replace(SESSION, cut_short={"rmsnorm": 0.25}))
+    assert "rmsnorm: 25% of its steps overflowed and were cut short." in text
 
 
 @pytest.mark.parametrize("task", [task for task in option_names("task") if makes_up_data(task)])
