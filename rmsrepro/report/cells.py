@@ -56,5 +56,7 @@ class Cell:
         return None if self.ours is None else self.ours.mean
 
     def shown(self, value: float) -> str:
-        """Format one of our numbers as every table shows it: times in the unit that reads best, which is named."""
+        """Format one of our numbers as every table shows it: times in the unit that reads best, facts as a word."""
+        if self.unit == "yes/no":
+            return "yes" if value else "no"
         return step_time(value / 1e3) if self.is_ratio else fixed(value, self.digits)

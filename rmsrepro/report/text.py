@@ -61,6 +61,8 @@ def ours(cell: Cell) -> str:
     found = cell.ours
     if found is None or found.mean is None:
         return NONE
+    if cell.unit == "yes/no":
+        return cell.shown(found.mean)  # it holds or not, without chance
     if found.sd is None or found.interval is None:
         spread = f"{NOT_AVAILABLE} [{NOT_AVAILABLE}]"
     else:

@@ -125,6 +125,13 @@ def test_a_single_seed_has_no_interval_and_a_failed_one_says_why(published, tmp_
     assert "failed: 1 failed: loss is nan at step 7" in words
 
 
+def test_a_fact_is_a_word_without_a_spread(published, tmp_path):
+    fact = {"kind": "measurement", "schema": 1, "plan": "table1", "arm": "rmsnorm", "command": "pytest"}
+    text, _ = page_of(published(fact | {"column": "dataset_rescale", "value": 1.0}), tmp_path)
+    assert '<span class="ours">yes</span>' in text
+    assert "1 ± n/a" not in text
+
+
 def test_runs_at_hand_are_links_from_where_the_page_lies(published, tmp_path):
     index = build_index(published(run_line(seed=1), run_line(seed=2)), None)
     runs = tmp_path / "runs" / "cifar10" / "rmsnorm" / "abc"

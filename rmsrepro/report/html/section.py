@@ -53,7 +53,8 @@ def section(tables: Sequence[Table], index: Index, page: Path) -> Markup:
 
 
 def _sized(table: Table, index: Index, page: Path, *, alone: bool) -> Markup:
-    size = None if alone and not any(cell.state == "measured" for cell in table.cells) else f"Size {table.size}"
+    sizeless = table.layout.task == "none" or not any(cell.state == "measured" for cell in table.cells)
+    size = None if alone and sizeless else f"Size {table.size}"
     return join(
         [
             tag("h4", size) if size else None,
