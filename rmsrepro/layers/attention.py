@@ -37,7 +37,7 @@ class SelfAttention(nn.Module):
         q, new = self.query_key_value(x).unsqueeze(1).split([x.shape[-1], 2 * x.shape[-1]], -1)
         past = torch.cat([past, new.to(past.dtype)], 1)
         k, v = past.chunk(2, -1)
-        return self.out(attend(q, k, v, self.heads).squeeze(1)), past
+        return self.out(attend_last(q, k, v, self.heads).squeeze(1)), past
 
 
 class CrossAttention(nn.Module):
@@ -91,3 +91,18 @@ def attend(
     else:
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=keys, dropout_p=dropout, is_causal=causal)
     return y.transpose(1, 2).flatten(2)
+
+
+def attend_last(q: Tensor, k: Tensor, v: Tensor, heads: int) -> Tensor:
+    """Return what `attend` returns for a single query, q [N, 1, D], in half the time on a CPU.
+
+    One row a head is too little for a matrix product there; products element by element and their sums do better.
+    """
+    if not q.is_cpu:
+        return attend(q, k, v, heads)
+    with torch.autocast("cpu", enabled=False):
+        q, k, v = (t.to(torch.promote_types(t.dtype, torch.float32)) for t in (q, k, v))
+        width = q.shape[-1] // heads
+        scores = (q * k).unflatten(-1, (heads, width)).sum(-1) * width**-0.5  # [N, S, H]
+        weights = scores.softmax(1).unsqueeze(-1)
+        return (weights * v.unflatten(-1, (heads, width))).sum(1, keepdim=True).flatten(2)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from rmsrepro.layers.attention import attend, attend_last
 from rmsrepro.layers.packing import Packing
 from rmsrepro.layers.positions import SinusoidalPositions, sinusoids
 from rmsrepro.layers.transformer import Decoder, Encoder, TransformerShape
@@ -95,6 +96,12 @@ def test_padding_changes_nothing(name):
         packing = Packing.of(LENGTHS, padded.shape[1])
         results.append(encoder(packing.rows(padded), packing))
     torch.testing.assert_close(*results)
+
+
+def test_attention_of_one_query_is_attention():
+    torch.manual_seed(0)
+    q, kv = torch.randn(3, 1, 8), torch.randn(3, 5, 16)
+    torch.testing.assert_close(attend_last(q, *kv.chunk(2, -1), 2), attend(q, *kv.chunk(2, -1), 2))
 
 
 def test_positions_have_no_end():

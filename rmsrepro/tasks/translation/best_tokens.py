@@ -16,11 +16,10 @@ def best_tokens(logits: Tensor, count: int, forbidden: Tensor, end: int) -> tupl
     logits [N, V] in float32, which this overwrites; n is `count` or, in a smaller vocabulary, V. The ids in
     `forbidden` keep their share of the probability but come last, at -inf.
     """
-    normaliser = logits.logsumexp(1, keepdim=True)
-    last = (logits[:, end] - normaliser.squeeze(1)).clone()
-    logits.index_fill_(1, forbidden, -torch.inf)
-    values, ids = largest(logits, min(count, logits.shape[1]))
-    return values - normaliser, ids, last
+    log_probs = torch.log_softmax(logits, 1, out=logits)
+    last = log_probs[:, end].clone()
+    log_probs.index_fill_(1, forbidden, -torch.inf)
+    return *largest(log_probs, min(count, log_probs.shape[1])), last
 
 
 def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,8 @@
 
 At every step a sentence's hypotheses and their continuations are ranked by log-probability. Ends of sentence among the
 first `beam` are complete translations; the first `beam` others go on. A sentence leaves the batch with `beam` complete
-translations or at its longest length, so that no sentence decides how long another is searched.
+translations, or with the `n_best` that are asked for once no hypothesis that goes on is ahead of them under the length
+penalty (without one that loses nothing), or at its longest length. No sentence decides how long another is searched.
 """
 
 from __future__ import annotations
@@ -125,11 +126,8 @@ class _Beams:
 
     def _go_on(self, parents: Tensor, tokens: Tensor, totals: Tensor, length: int) -> None:
         """Make the hypotheses [B, beam] from their parents, of the sentences that are not done."""
-        stay = [
-            row
-            for row, sentence in enumerate(self.sentences)
-            if len(self.complete[sentence]) < self.beam and length < self.limits[sentence]
-        ]
+        ahead = (totals[:, 0] / _penalty(length, self.options)).tolist()
+        stay = [row for row, score in enumerate(ahead) if not self._is_done(self.sentences[row], score, length)]
         rows = torch.tensor(stay, dtype=torch.long, device=tokens.device)
         if len(stay) < len(self.sentences):
             whole = rows if self.model.memory_per_sentence else _spread(rows, self.beam)
@@ -140,6 +138,13 @@ class _Beams:
         self.state = select(self.state, from_rows)
         self.tokens, self.totals = tokens.flatten(), totals
         self.history = torch.cat([self.history[from_rows], self.tokens.unsqueeze(1)], 1)
+
+    def _is_done(self, sentence: int, ahead: float, length: int) -> bool:
+        """Say whether the search of a sentence ends, `ahead` being the score of the best hypothesis that goes on."""
+        complete, wanted = self.complete[sentence], self.options.n_best
+        if len(complete) >= self.beam or length >= self.limits[sentence]:
+            return True
+        return len(complete) >= wanted and sorted(h.score for h in complete)[-wanted] >= ahead
 
     def best(self) -> list[list[Hypothesis]]:
         """Return up to `beam` translations of each sentence; where a broken model gave none, an empty one."""

@@ -27,7 +27,7 @@ def test_a_wide_beam_finds_what_enumeration_finds_in_its_order(penalty, per_sent
     torch.manual_seed(1)
     model = TableModel(6, per_sentence=per_sentence)
     # Two words and four positions make 15 translations.
-    found = translate(model, [[4, 5], [5]], options(length_penalty=penalty), beam=16)
+    found = translate(model, [[4, 5], [5]], options(length_penalty=penalty, n_best=16), beam=16)
     for first, hypotheses in zip((4, 5), found, strict=True):
         scored = [
             (total / PENALTIES[penalty](len(tokens) + 1), tokens, total)
@@ -37,6 +37,18 @@ def test_a_wide_beam_finds_what_enumeration_finds_in_its_order(penalty, per_sent
         assert [h.tokens for h in hypotheses] == [tokens for _, tokens, _ in expected]
         assert [h.score for h in hypotheses] == pytest.approx([score for score, _, _ in expected], abs=1e-5)
         assert [h.log_prob for h in hypotheses] == pytest.approx([total for _, _, total in expected], abs=1e-5)
+
+
+def test_stopping_with_the_wanted_translations_loses_none_without_a_length_penalty():
+    torch.manual_seed(9)
+    model = TableModel(6)
+    for first in range(4, 24):
+        early, late = (
+            translate(model, [[first]], options(length_penalty="none", max_length_extra=8, n_best=n), beam=6)[0]
+            for n in (2, 6)
+        )
+        assert early[:2] == late[:2]
+        assert len(early) <= len(late)
 
 
 def test_a_beam_of_one_takes_the_likeliest_token_each_time():
@@ -60,7 +72,7 @@ def test_padding_and_start_are_never_emitted_and_unknown_only_where_allowed(allo
     torch.manual_seed(3)
     bias = torch.zeros(9)
     bias[[PAD, UNK, BOS]] = 50.0
-    found = translate(TableModel(9, bias=bias), [[4], [5, 6]], options(allow_unknown=allow_unknown), beam=4)
+    found = translate(TableModel(9, bias=bias), [[4], [5, 6]], options(allow_unknown=allow_unknown, n_best=4), beam=4)
     emitted = {token for hypotheses in found for h in hypotheses for token in h.tokens}
     assert not emitted & {PAD, BOS, EOS}
     assert (UNK in emitted) == allow_unknown
@@ -106,7 +118,7 @@ def test_a_broken_model_ends_the_search_too(value):
 
 def test_a_vocabulary_smaller_than_the_beam_serves():
     torch.manual_seed(5)
-    found = translate(TableModel(5), [[4]], options(), beam=8)
+    found = translate(TableModel(5), [[4]], options(n_best=8), beam=8)
     assert sorted(len(h.tokens) for h in found[0]) == [0, 1, 2, 3]
 
 
@@ -150,4 +162,4 @@ def test_a_source_of_thousands_of_subwords_is_translated():
     searched = SearchConfig(max_length_factor=0.0, max_length_extra=5)
     long, short = translate(model, [[4] * 6000, [5]], searched, beam=2)
     assert long
-    assert short == translate(model, [[5]], searched, beam=2)[0]
+    assert [h.tokens for h in short] == [h.tokens for h in translate(model, [[5]], searched, beam=2)[0]]
