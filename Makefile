@@ -22,7 +22,7 @@ comma := ,
 empty :=
 PLAN_LIST = $(subst $(empty) $(empty),$(comma),$(strip $(PLAN)))
 
-.PHONY: help setup demo test lint format data tables report figures check gpu-check clean sweep status timing $(PLANS)
+.PHONY: help setup demo test lint format data tables report figures readme check gpu-check clean sweep status timing $(PLANS)
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -65,6 +65,9 @@ report: $(READY) ## Write the report, one page that opens offline, to results/re
 figures: $(READY) ## Write the paper's figures and the speed bars as SVG to results/figures
 	$(BIN)/python -m rmsrepro.report figures
 
+readme: $(READY) ## Put the overview of what was reproduced, from the committed records, into README.md
+	$(BIN)/python -m rmsrepro.report --readme README.md runs.root=$(VENV)/no-runs
+
 check: $(READY) ## Fail where committed records contradict each other
 	$(BIN)/python -m rmsrepro.report --check
 
@@ -87,7 +90,10 @@ status: $(READY) ## Tell what is done, running, failed and still to do, and how 
 timing: $(READY) ## Time whole training steps of every task, norm and implementation on this machine
 	$(BIN)/python -m rmsrepro.bench steps --all --publish $(ARGS)
 
-gpu-check: $(READY) ## Test and time the kernels on a CUDA GPU, at most 8 minutes; says so where there is none
+gpu-readme: $(READY) ## Put the overview of what was reproduced, from the committed records, into README.md
+	$(BIN)/python -m rmsrepro.report --readme README.md runs.root=$(VENV)/no-runs
+
+check: $(READY) ## Test and time the kernels on a CUDA GPU, at most 8 minutes; says so where there is none
 	$(BIN)/python scripts/gpu_check.py
 
 clean: ## Remove the virtual environment and what tools left behind; runs stay

@@ -21,6 +21,7 @@ from rmsrepro.report.html.page import render_page
 from rmsrepro.report.overview import OUTCOMES, render_elsewhere, render_overview, tally
 from rmsrepro.report.places import published_dir, results_dir
 from rmsrepro.report.publish import publish
+from rmsrepro.report.readme import write_overview
 from rmsrepro.report.runs_index import Index, build_index
 from rmsrepro.report.tables import Table, build_tables
 from rmsrepro.runs.atomic import write_bytes_atomic
@@ -32,6 +33,7 @@ python -m rmsrepro.report [plan=NAME,...] [size=SIZE] [--out DIR]   write tables
 python -m rmsrepro.report --check                                   exit 1 if records contradict one another
 python -m rmsrepro.report --html [FILE]                             write the report as one page (results/report.html)
 python -m rmsrepro.report figures [plan=NAME,...] [--out DIR]       write the figures as SVG (results/figures)
+python -m rmsrepro.report --readme FILE                             put the overview between the marks of a README
 python -m rmsrepro.report publish plan=NAME,...                     add a plan's finished runs to results/published
 
 runs.root=DIR   where run directories lie (else $RMSREPRO_RUNS, else results/runs)
@@ -47,6 +49,7 @@ class Options:
     publish: bool = False
     figures: bool = False
     html: Path | None = None
+    readme: Path | None = None
     check: bool = False
     plans: list[str] = field(default_factory=list)
     size: str | None = None
@@ -70,6 +73,9 @@ def main(argv: Sequence[str]) -> int:
             return _check(tables, index)
         if options.html is not None:
             return _write_page(tables, index, options.html)
+        if options.readme is not None:
+            write_overview(options.readme, [table for sized in tables.values() for table in sized])
+            return 0
         return _write_figures(tables, index, options) if options.figures else _write(tables, index, options)
     except UserError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
@@ -91,7 +97,7 @@ def parse(argv: Sequence[str]) -> Options:
             options.html = Path(rest.pop(0)) if named else results_dir() / "report.html"
             continue
         key, equals, value = argument.partition("=")
-        if not equals and key in ("--out", "--published") and rest:
+        if not equals and key in ("--out", "--published", "--readme") and rest:
             value = rest.pop(0)
         elif not equals:
             raise ConfigError(f"{argument}: not understood; --help shows what there is")
@@ -103,6 +109,8 @@ def parse(argv: Sequence[str]) -> Options:
             options.size = value
         elif key == "runs.root":
             options.runs_root = value
+        elif key == "--readme":
+            options.readme = Path(value)
         elif key == "--out":
             options.out = Path(value)
         elif key == "--published":

@@ -1,0 +1,51 @@
+"""The overview in a README: one line per table, kept between two marks and made from records like all else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from rmsrepro.errors import ConfigError
+from rmsrepro.report.markdown import grid
+from rmsrepro.report.overview import OUTCOMES, Tally, tally
+from rmsrepro.report.tables import Table
+from rmsrepro.report.text import NONE, Text
+from rmsrepro.runs.atomic import write_bytes_atomic
+
+BEGIN, END = "<!-- overview: written by `make readme` -->", "<!-- overview ends -->"
+
+
+def summary(tables: Sequence[Table]) -> str:
+    """Render one line per table or figure of the paper: how its claims stand, by size."""
+    rows = []
+    for plan, lines in groupby(tally(tables), key=lambda line: line.plan):
+        own = list(lines)
+        fields = (plan, own[0].title, _state(own, time=False), _state(own, time=True))
+        rows.append([Text(field) for field in fields])
+    return "\n".join(grid(["Table", "What", "Quality", "Time"], rows))
+
+
+def write_overview(path: Path, tables: Sequence[Table]) -> None:
+    """Put the summary between the marks of `path`; raises ConfigError where it has none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--readme={path}: cannot be read ({error.strerror})") from error
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ConfigError(f"--readme={path}: expected the lines `{BEGIN}` and `{END}`, between which the overview goes")
+    write_bytes_atomic(path, f"{before}{begin}\n\n{summary(tables)}\n\n{end}{after}".encode())
+
+
+def _state(lines: Sequence[Tally], *, time: bool) -> str:
+    said = []
+    for line in lines:
+        if line.what.startswith("time") != time:
+            continue
+        counts = [f"{line.outcomes[name]} {name}" for name in OUTCOMES if line.outcomes[name]]
+        counts += [f"{count} {state}" if line.claims else state for state, count in line.unmeasured.items()]
+        kind = line.what.removeprefix("time").removeprefix(", ")
+        said.append(f"{line.size}{f', {kind}' if time and kind else ''}: {', '.join(counts)}")
+    return "; ".join(said) or NONE

@@ -1,0 +1,38 @@
+"""The overview in README.md is that of the committed records."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmsrepro.errors import ConfigError
+from rmsrepro.report.places import published_dir
+from rmsrepro.report.readme import BEGIN, END, summary, write_overview
+from rmsrepro.report.runs_index import build_index
+from rmsrepro.report.tables import build_tables
+from rmsrepro.sweep.plan import load_plan, plan_names
+from tests.conftest import REPOSITORY
+
+
+def committed_tables():
+    index = build_index(published_dir(), None)
+    return [table for name in plan_names() for table in build_tables(load_plan(name), index)]
+
+
+def test_readme_shows_what_the_committed_records_say():
+    block = (REPOSITORY / "README.md").read_text().partition(BEGIN)[2].partition(END)[0]
+    assert block.strip() == summary(committed_tables()), "`make readme` brings it up to date"
+
+
+def test_only_what_stands_between_the_marks_is_replaced(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    tables = build_tables(load_plan("table1"), build_index(published_dir(), None))
+    write_overview(path, tables)
+    assert path.read_text() == f"before\n{BEGIN}\n\n{summary(tables)}\n\n{END}\nafter\n"
+
+
+def test_a_file_without_marks_is_refused(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text("no marks")
+    with pytest.raises(ConfigError, match="between which the overview goes"):
+        write_overview(path, [])
