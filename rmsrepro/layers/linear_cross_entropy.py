@@ -81,7 +81,7 @@ class Workspace:
 def linear_cross_entropy(
     x: Tensor,
     weight: Tensor,
-    bias: Tensor,
+    bias: Tensor | None,
     targets: Tensor,
     workspace: Workspace | None = None,
     *,
@@ -90,16 +90,16 @@ def linear_cross_entropy(
 ) -> Tensor:
     """Return the cross-entropy of softmax(x @ weight.T + bias), summed over the rows.
 
-    x [N, D], weight [V, D], bias [V], targets int64 [N], row_weights [N] (None: all 1). The products are taken in
-    the autocast type where autocast is on; logits, softmax and sum in float32 at least. `reference` is the same in
-    stock operations. It cannot be differentiated twice, nor with respect to `row_weights`.
+    x [N, D], weight [V, D], bias [V] or None, targets int64 [N], row_weights [N] (None: all 1). The products are
+    taken in the autocast type where autocast is on; logits, softmax and sum in float32 at least. `reference` is the
+    same in stock operations. It cannot be differentiated twice, nor with respect to `row_weights`.
     """
     kind = x.device.type
     if torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
-        x, weight, bias = x.to(dtype), weight.to(dtype), bias.to(dtype)
+        x, weight, bias = x.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype)
     with torch.autocast(kind, enabled=False):
-        needs_grad = torch.is_grad_enabled() and any(t.requires_grad for t in (x, weight, bias))
+        needs_grad = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias))
         return _LinearCrossEntropy.apply(
             x, weight, bias, targets, row_weights, smoothing, workspace or Workspace(), needs_grad
         )
@@ -108,7 +108,7 @@ def linear_cross_entropy(
 def reference(
     x: Tensor,
     weight: Tensor,
-    bias: Tensor,
+    bias: Tensor | None,
     targets: Tensor,
     *,
     smoothing: Smoothing = NO_SMOOTHING,
@@ -134,7 +134,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         ctx: Any,
         x: Tensor,
         weight: Tensor,
-        bias: Tensor,
+        bias: Tensor | None,
         targets: Tensor,
         row_weights: Tensor | None,
         smoothing: Smoothing,
@@ -177,12 +177,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
 class _Sums:
     """The loss, and the gradients of x [N, D], weight [V, D] and bias [V], while the blocks of rows go by."""
 
-    def __init__(self, x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype, wanted: tuple[bool, ...]) -> None:
+    def __init__(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, wanted: tuple[bool, ...]
+    ) -> None:
         self.inputs = (x, weight, bias)
         self.loss = torch.zeros((), dtype=dtype, device=x.device)
         self.x = torch.empty_like(x) if wanted[0] else None
         self.weight = torch.zeros_like(weight, dtype=dtype) if wanted[1] else None
-        self.bias = torch.zeros_like(bias, dtype=dtype) if wanted[2] else None
+        self.bias = None if bias is None or not wanted[2] else torch.zeros_like(bias, dtype=dtype)
 
     def add_gradients(self, block: slice, by_logit: Tensor) -> None:
         """Add what the rows in `block` contribute, given the loss's gradient by their logits [n, V]."""
@@ -202,10 +204,13 @@ class _Sums:
         """Take `share` of the sum of all logits, and the entropy for each row, from the loss."""
         if not share:
             return
-        x, weight, bias = (t.to(self.loss.dtype) for t in self.inputs)
+        x, weight, bias = self.inputs
+        dtype = self.loss.dtype
+        x, weight = x.to(dtype), weight.to(dtype)
         scale = x.new_ones(len(x)) if row_weights is None else row_weights.to(x.dtype)
         rows, classes = scale @ x, weight.sum(0)
-        self.loss -= share * (rows @ classes + scale.sum() * bias.sum()) + entropy * scale.sum()
+        logits = rows @ classes if bias is None else rows @ classes + scale.sum() * bias.to(dtype).sum()
+        self.loss -= share * logits + entropy * scale.sum()
         if self.x is not None:
             self.x.sub_((share * scale).outer(classes))
         if self.weight is not None:
@@ -216,24 +221,28 @@ class _Sums:
     def gradients(self) -> tuple[Tensor | None, ...]:
         """Return the three gradients in the types of their tensors."""
         found = zip((self.x, self.weight, self.bias), self.inputs, strict=True)
-        return tuple(None if grad is None else grad.to(like.dtype) for grad, like in found)
+        return tuple(None if grad is None or like is None else grad.to(like.dtype) for grad, like in found)
 
 
 def _rows_at_once(x: Tensor, classes: int) -> int:
     return max((_GPU_LOGITS if x.is_cuda else _CPU_LOGITS) // classes, _LEAST_ROWS)
 
 
-def _logits(x: Tensor, weight: Tensor, bias: Tensor, out: Tensor) -> None:
+def _logits(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> None:
     """Fill `out` [N, V] with x @ weight.T + bias."""
     if out.dtype != x.dtype:
-        out.copy_(torch.addmm(bias, x, weight.t()))
+        out.copy_(F.linear(x, weight, bias))
         return
     columns = len(weight) if x.is_cuda else _BLOCK_COLUMNS
-    for block, w, b in zip(*(t.split(columns, dim) for t, dim in ((out, 1), (weight, 0), (bias, 0))), strict=True):
-        torch.addmm(b, x, w.t(), out=block)
+    for start in range(0, len(weight), columns):
+        block = slice(start, start + columns)
+        if bias is None:
+            torch.mm(x, weight[block].t(), out=out[:, block])
+        else:
+            torch.addmm(bias[block], x, weight[block].t(), out=out[:, block])
 
 
-def _softmax_in_place(array: Tensor, wanted: Tensor, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def _softmax_in_place(array: Tensor, wanted: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Turn logits [N, V] into probabilities, and return -log of those at `wanted` [N, 1], as [N]."""
     if array.is_cuda:
         torch.log_softmax(array, 1, out=array)
@@ -249,7 +258,9 @@ def _softmax_in_place(array: Tensor, wanted: Tensor, x: Tensor, weight: Tensor, 
     if len(rows):
         largest, at = array[rows].max(1)
         target = wanted[rows, 0]
-        margin = ((weight[at] - weight[target]) * x[rows]).sum(1) + bias[at] - bias[target]
+        margin = ((weight[at] - weight[target]) * x[rows]).sum(1)
+        if bias is not None:
+            margin += bias[at] - bias[target]
         losses[rows] = margin.to(p.dtype) - largest.log()
     return losses
 

@@ -99,3 +99,13 @@ def test_no_rows_are_no_loss_and_no_gradient():
     loss.backward()
     assert loss.item() == 0.0
     assert not weight.grad.any()
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0], ids=["usual", "probabilities that underflow"])
+def test_no_bias_is_a_bias_of_zero(scale):
+    (x, weight, bias), targets = draw(scale=scale)
+    results = []
+    for none in (None, torch.zeros_like(bias)):
+        loss = linear_cross_entropy(x, weight, none, targets, smoothing=Smoothing(0.1))
+        results.append((loss, *torch.autograd.grad(loss, [x, weight])))
+    torch.testing.assert_close(*results)

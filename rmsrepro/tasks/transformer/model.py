@@ -76,10 +76,10 @@ class Transformer(TranslationModel):
         self.output_weight = nn.Parameter(torch.empty_like(self.target_embedding.weight)) if own_output else None
         if self.output_weight is not None:
             nn.init.xavier_uniform_(self.output_weight)
-        self.output_bias = nn.Parameter(torch.zeros(vocabulary), requires_grad=cfg.output_bias)
+        self.output_bias = nn.Parameter(torch.zeros(vocabulary)) if cfg.output_bias else None
 
-    def output(self) -> tuple[Tensor, Tensor]:
-        """Return the softmax layer's weight [V, D] and bias [V]."""
+    def output(self) -> tuple[Tensor, Tensor | None]:
+        """Return the softmax layer's weight [V, D] and bias [V], None where it has none."""
         weight = self.target_embedding.weight if self.output_weight is None else self.output_weight
         return weight, self.output_bias
 

@@ -31,7 +31,9 @@ class Objective:
         """Return what the summed loss of a batch is divided by."""
         return tokens if self.over == "token" else sentences
 
-    def loss_sum(self, x: Tensor, weight: Tensor, bias: Tensor, batch: PairBatch, workspace: Workspace) -> Tensor:
+    def loss_sum(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, batch: PairBatch, workspace: Workspace
+    ) -> Tensor:
         """Return the sum of the loss, given features x [N, D] at every position of `batch.target_mask`."""
         mask = batch.target_mask
         rows = None

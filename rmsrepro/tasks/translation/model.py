@@ -39,8 +39,8 @@ class TranslationModel(nn.Module, ABC):
         """Return what the softmax layer reads at every position of `batch.target_mask`, row by row: [N, D]."""
 
     @abstractmethod
-    def output(self) -> tuple[Tensor, Tensor]:
-        """Return the softmax layer's weight [V, D] and bias [V]."""
+    def output(self) -> tuple[Tensor, Tensor | None]:
+        """Return the softmax layer's weight [V, D] and bias [V], None where it has none."""
 
     @abstractmethod
     def encode(self, source: Tensor, source_lengths: Tensor) -> tuple[State, State]:
