@@ -33,6 +33,11 @@ class ClozeVocabulary:
         """Return a checksum of the words in their order: error rates compare only where it is the same."""
         return sha256_hex("\n".join(self.words).encode())
 
+    def original(self, word: int, order: np.ndarray | None) -> int:
+        """Return the word that `word` stands for where the entities are numbered by `order` [n]."""
+        place = word - self.entities.start
+        return word if order is None or not 0 <= place < len(order) else int(order[place])
+
     def encode(self, *parts: np.ndarray) -> list[np.ndarray]:
         """Return word numbers int64 for the store's numbers of one question's parts.
 

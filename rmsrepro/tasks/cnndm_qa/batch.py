@@ -19,6 +19,8 @@ class EncodedQuestion:
     passage: np.ndarray
     question: np.ndarray
     answer: int
+    order: np.ndarray | None = None
+    """Where entities go by order of occurrence: the vocabulary's entity behind each number from the first on."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,6 @@ def make_batch(questions: Sequence[EncodedQuestion], relabel: np.ndarray | None 
         passage, question, answer = relabel[passage], relabel[question], relabel[answer]
     arrays = (passage, passage_lengths, question, question_lengths, answer)
     return ClozeBatch(*map(torch.from_numpy, arrays))
-
-
-def entity_permutation(vocabulary: int, entities: range, draw: np.random.Generator) -> np.ndarray:
-    """Return the words [V] that stand for all words when the entities among them change places at random."""
-    relabel = np.arange(vocabulary)
-    relabel[entities.start : entities.stop] = draw.permutation(np.array(entities))
-    return relabel
 
 
 def _pad(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from rmsrepro.errors import ConfigError
 _CHOICES = {
     "norm_sites": ("lstm", "everywhere"),
     "init": ("attentive_reader", "independent"),
+    "entities": ("permuted", "given", "by_occurrence"),
     "batching": ("bucketed", "sampled", "paper"),
 }
 
@@ -29,7 +30,7 @@ class Config(TaskConfig):
     statistics_steps: int = 100
     init: str = "attentive_reader"
     loss_eps: float = 1e-8
-    permute_entities: bool = True
+    entities: str = "permuted"
     batching: str = "bucketed"
     sentences: int | None = None
     truncate: int = -1

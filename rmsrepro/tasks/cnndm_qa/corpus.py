@@ -16,6 +16,7 @@ from rmsrepro.data.registry import get_data_set
 from rmsrepro.errors import DataError
 from rmsrepro.tasks.cnndm_qa.batch import EncodedQuestion
 from rmsrepro.tasks.cnndm_qa.config import Config
+from rmsrepro.tasks.cnndm_qa.entities import by_occurrence
 
 
 @dataclass
@@ -26,6 +27,8 @@ class ClozeCorpus:
     splits: dict[str, ClozeSplit]
     truncate: int
     """Words of a passage that are read; -1 for all."""
+    by_occurrence: bool
+    """Whether each question's entities are numbered as they occur."""
     sha256: str
     parsed: dict[str, Any]
     """What was read, skipped and left out, by split."""
@@ -40,10 +43,15 @@ class ClozeCorpus:
         stored = self.splits[split]
         passage = stored.passage(row)
         answer = stored.rows[row, 3:]
-        passage, question, answer = self.vocabulary.encode(
+        parts = self.vocabulary.encode(
             passage if self.truncate == -1 else passage[: self.truncate], stored.question(row), answer
         )
-        return EncodedQuestion(passage, question, int(answer[0]))
+        order = None
+        if self.by_occurrence:
+            numbering = by_occurrence(parts, self.vocabulary.entities)
+            parts, order = numbering.parts, numbering.order
+        passage, question, answer = parts
+        return EncodedQuestion(passage, question, int(answer[0]), order)
 
     def facts(self) -> dict[str, Any]:
         """Return sizes, what was skipped, and how far no model can come, for the record."""
@@ -71,7 +79,8 @@ def load_corpus(data: str, root: Path, cfg: Config, caches: list[Path]) -> Cloze
             raise DataError(f"{archive} has no {split} questions; it has {', '.join(store.splits)}")
     splits = {split: _first(stored, cfg.limit_questions) for split, stored in store.splits.items()}
     vocabulary = build_vocabulary(store, cfg.min_count)
-    return ClozeCorpus(vocabulary, splits, cfg.truncate, store.sha256, dict(store.facts))
+    numbered = cfg.entities == "by_occurrence"
+    return ClozeCorpus(vocabulary, splits, cfg.truncate, numbered, store.sha256, dict(store.facts))
 
 
 def _first(stored: ClozeSplit, count: int | None) -> ClozeSplit:

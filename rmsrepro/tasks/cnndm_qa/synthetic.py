@@ -34,4 +34,6 @@ def synthetic_corpus(batch_size: int) -> ClozeCorpus:
         table=np.arange(_VOCABULARY, dtype=np.int32),
         stored_entities=np.zeros(_VOCABULARY, bool),
     )
-    return ClozeCorpus(vocabulary, {"train": ClozeSplit(tokens, rows)}, truncate=-1, sha256="", parsed={})
+    return ClozeCorpus(
+        vocabulary, {"train": ClozeSplit(tokens, rows)}, truncate=-1, by_occurrence=False, sha256="", parsed={}
+    )

@@ -18,9 +18,10 @@ from rmsrepro.runs.rundir import runs_root
 from rmsrepro.seeding import fold
 from rmsrepro.tasks import base
 from rmsrepro.tasks.base import Batch, TaskSpec
-from rmsrepro.tasks.cnndm_qa.batch import ClozeBatch, entity_permutation, make_batch
+from rmsrepro.tasks.cnndm_qa.batch import make_batch
 from rmsrepro.tasks.cnndm_qa.config import Config as ReaderConfig
 from rmsrepro.tasks.cnndm_qa.corpus import ClozeCorpus, load_corpus
+from rmsrepro.tasks.cnndm_qa.entities import permutation
 from rmsrepro.tasks.cnndm_qa.initialisation import initialise
 from rmsrepro.tasks.cnndm_qa.model import AttentiveReader
 from rmsrepro.tasks.cnndm_qa.order import epoch_order
@@ -92,15 +93,12 @@ class Task(base.Task):
             order = epoch_order(cfg.batching, lengths, self.cfg.train.batch_size, self.cfg.seed, epoch)
             self._order = (epoch, order)
         relabel = None
-        if cfg.permute_entities:
+        if cfg.entities == "permuted":
             draw = np.random.Generator(np.random.Philox(fold(self.cfg.seed, "entities", epoch, index)))
-            relabel = entity_permutation(len(self.corpus.vocabulary), self.corpus.vocabulary.entities, draw)
+            relabel = permutation(len(self.corpus.vocabulary), self.corpus.vocabulary.entities, draw)
         rows = self._order[1][index]
-        return Batch(self._batch("train", rows, relabel), weight=len(rows), items=len(rows))
-
-    def _batch(self, split: str, rows: np.ndarray, relabel: np.ndarray | None = None) -> ClozeBatch:
-        questions = [self.corpus.question(split, int(row)) for row in rows]
-        return make_batch(questions, relabel).to(self.device)
+        questions = [self.corpus.question("train", int(row)) for row in rows]
+        return Batch(make_batch(questions, relabel).to(self.device), weight=len(rows), items=len(rows))
 
     def loss_sum(self, model: nn.Module, batch: Batch, carry: Any) -> tuple[Tensor, Any]:
         """Return the summed negative log-likelihood of the answers."""
@@ -116,21 +114,22 @@ class Task(base.Task):
         if split not in self.corpus.splits:
             return {}
         rows = np.argsort(self.corpus.lengths(split), kind="stable")
-        words = self.corpus.vocabulary.words
+        vocabulary, words = self.corpus.vocabulary, self.corpus.vocabulary.words
         names = self.corpus.splits[split].names()
         sums = {"error": 0.0, "entity_accuracy": 0.0, "loss": 0.0}
         lines = [""] * len(rows)
         for start in range(0, len(rows), _EVAL_BATCH):
             picked = rows[start : start + _EVAL_BATCH]
-            batch = self._batch(split, picked)
-            scores = score(model(batch), batch, self.corpus.vocabulary.entities, self.settings.loss_eps)
+            questions = [self.corpus.question(split, int(row)) for row in picked]
+            batch = make_batch(questions).to(self.device)
+            scores = score(model(batch), batch, vocabulary.entities, self.settings.loss_eps)
             sums["error"] += (~scores.right_word).sum().item()
             sums["entity_accuracy"] += scores.right_entity.sum().item()
             sums["loss"] += scores.nll.double().sum().item()
-            answers = zip(picked, batch.answer.tolist(), scores.word.tolist(), scores.entity.tolist(), strict=True)
-            for row, answer, word, entity in answers:
-                best = words[entity] if entity >= 0 else "-"
-                lines[row] = f"{names[row]}\t{words[answer]}\t{words[word]}\t{best}\n"
+            answers = (batch.answer.tolist(), scores.word.tolist(), scores.entity.tolist())
+            for row, question, *said in zip(picked, questions, *answers, strict=True):
+                said = [words[vocabulary.original(word, question.order)] if word >= 0 else "-" for word in said]
+                lines[row] = "\t".join([names[row], *said]) + "\n"
         self._answers[split] = "question\tanswer\tword\tentity\n" + "".join(lines)
         measured = {name: total / len(rows) for name, total in sums.items()}
         counted = {name: self._baselines[split][name] for name in ("max_frequency", "exclusive_frequency")}

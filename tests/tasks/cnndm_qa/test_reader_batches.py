@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from rmsrepro.errors import DataError
-from rmsrepro.tasks.cnndm_qa.batch import entity_permutation
+from rmsrepro.tasks.cnndm_qa.entities import by_occurrence, permutation
 from rmsrepro.tasks.cnndm_qa.order import epoch_order
 
 LENGTHS = np.random.default_rng(1).integers(5, 400, 103)
@@ -54,15 +54,15 @@ def test_a_batch_is_the_same_whatever_came_before(load_task, batching):
 
 
 def test_a_permutation_moves_entities_among_themselves_only():
-    relabel = entity_permutation(20, range(4, 12), np.random.default_rng(1))
+    relabel = permutation(20, range(4, 12), np.random.default_rng(1))
     assert sorted(relabel) == list(range(20))
     assert np.array_equal(np.delete(relabel, range(4, 12)), np.delete(np.arange(20), range(4, 12)))
     assert not np.array_equal(relabel, np.arange(20))
 
 
 def test_names_change_together_and_afresh_for_every_batch(load_task):
-    plain = load_task("task.permute_entities=false")
-    named = load_task()
+    plain = load_task("task.entities=given")
+    named = load_task("task.entities=permuted")
     maps = []
     for epoch, index in ((0, 0), (0, 1), (1, 0)):
         before, after = plain.batch(epoch, index).inputs, named.batch(epoch, index).inputs
@@ -99,3 +99,19 @@ def test_made_up_questions_have_the_paper_s_shapes(load_task):
     again = load_task("size=paper", "train.batch_size=16", "norm=none", "seed=9")
     again.load_synthetic()
     assert np.array_equal(again.corpus.splits["train"].tokens, task.corpus.splits["train"].tokens)
+
+
+def test_entities_are_numbered_as_passage_then_question_name_them():
+    passage, question, answer = (np.array(part) for part in ([7, 30, 5, 7, 9], [11, 30, 5], [9]))
+    numbering = by_occurrence([passage, question, answer], range(4, 12))
+    assert [part.tolist() for part in numbering.parts] == [[4, 30, 5, 4, 6], [7, 30, 5], [6]]
+    assert numbering.order.tolist() == [7, 5, 9, 11]
+
+
+def test_answers_are_written_under_the_names_that_the_data_have(load_task):
+    plain, numbered = load_task("task.entities=given"), load_task("task.entities=by_occurrence")
+    vocabulary = plain.corpus.vocabulary
+    for row in range(3):
+        before, after = plain.corpus.question("valid", row), numbered.corpus.question("valid", row)
+        assert [vocabulary.original(int(word), after.order) for word in after.passage] == before.passage.tolist()
+        assert vocabulary.original(after.answer, after.order) == before.answer

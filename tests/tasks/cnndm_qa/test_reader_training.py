@@ -59,7 +59,7 @@ def test_every_question_is_judged_beside_the_baselines(start_trainer, split):
 
 def test_it_learns_who_left(start_trainer):
     trainer = start_trainer("norm=rmsnorm", "task.init=independent", "task.dropout=0.0", "task.hidden=32",
-                            "train.max_steps=150", "train.lr=0.01", "task.permute_entities=false",
+                            "train.max_steps=150", "train.lr=0.01", "task.entities=given",
                             "train.eval_every=0")  # fmt: skip
     before = trainer.evaluate("valid")["valid/loss"]
     trainer.run(hooks())
