@@ -1,6 +1,6 @@
 """Curves: how a metric of one run moved over steps and time, from its metrics.jsonl or from committed records.
 
-A committed curve holds at most `MOST_POINTS` of the logged values, thinned evenly and never averaged.
+A committed curve holds at most `MOST_POINTS` of the logged values, thinned and never averaged.
 """
 
 from __future__ import annotations
@@ -52,15 +52,18 @@ class CurveRecord:
 
 
 def thin(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
-    """Keep at most `most` points, evenly spaced by index, the first and the last always.
+    """Keep at most `most` points, the first and the last always.
 
-    Where a value is not finite, the first such point stays too: a run that broke must show it.
+    Half of them are evenly spaced by index; the others grow apart, as a loss moves most at its start. Where a value is
+    not finite, the first such point stays too: a run that broke must show it.
     """
     if len(points) <= most:
         return list(points)
     broken = next((i for i, point in enumerate(points) if not math.isfinite(point[2])), None)
     room = most - 1 if broken is not None else most
-    kept = {round(i * (len(points) - 1) / (room - 1)) for i in range(room)}
+    even, last = room // 2, len(points) - 1
+    kept = {round(i * last / (even - 1)) for i in range(even)}
+    kept |= {round(len(points) ** (i / (room - even - 1))) - 1 for i in range(room - even)}
     if broken is not None:
         kept.add(broken)
     return [points[i] for i in sorted(kept)]

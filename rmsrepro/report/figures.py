@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rmsrepro.config import SIZES
 from rmsrepro.report.charts.frame import FONT, WIDTH, Drawing, empty
 from rmsrepro.report.charts.palette import GROUNDS
 from rmsrepro.report.charts.panels import curve_drawings, speed_drawings
@@ -19,7 +20,10 @@ _COLUMNS = 2
 
 
 def write_figures(tables: Mapping[str, Sequence[Table]], index: Index, folder: Path) -> list[Path]:
-    """Write one file per plan with curves and one per plan with times, each size apart; raises OSError."""
+    """Write one file per plan with curves and one per plan with times, each size apart; raises OSError.
+
+    An earlier call's files of these plans that this one does not write anew are removed: they show what is no more.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, sized in tables.items():
@@ -31,7 +35,16 @@ def write_figures(tables: Mapping[str, Sequence[Table]], index: Index, folder: P
                 path = folder / f"{name}{kind}{suffix}.svg"
                 write_bytes_atomic(path, stand_alone(_caption(table), drawings).encode())
                 written.append(path)
+    for name in tables:
+        for path in _possible(name, folder) - set(written):
+            path.unlink(missing_ok=True)
     return written
+
+
+def _possible(plan: str, folder: Path) -> set[Path]:
+    """Return every file that could be written for a plan."""
+    suffixes = ("", *(f"-{size}" for size in SIZES))
+    return {folder / f"{plan}{kind}{suffix}.svg" for kind in ("", "-speed") for suffix in suffixes}
 
 
 def stand_alone(title: str, drawings: Sequence[Drawing]) -> str:

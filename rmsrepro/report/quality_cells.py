@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from rmsrepro.errors import DataError
 from rmsrepro.report.cells import Cell
+from rmsrepro.report.claims import Column
+from rmsrepro.report.curve_readings import READINGS, OverArms, read_off, why_missing
 from rmsrepro.report.layout import Layout, LayoutRow
 from rmsrepro.report.metrics import value_of
 from rmsrepro.report.records import RunRecord
@@ -20,25 +22,29 @@ _FAILED = ("failed", "diverged", "oom")
 def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: str) -> Cell:
     """Fill one cell from the runs of its arm; reading trouble makes it `contradictory` and is kept in the index."""
     cell = layout.cell(row, key, size)
-    if not row.planned:
-        return _measured_without_runs(layout, index, cell)
     plan, column = layout.plan, layout.columns[key]
-    cell.command = run_command(layout, row.arm, size)
-    runs = index.arm_runs(plan, row.arm, size)
+    if isinstance(READINGS.get(column.metric), OverArms):
+        cell.command = shlex.join(["python", "-m", "rmsrepro.sweep", f"plan={plan.runs_plan}", f"size={size}"])
+        runs = [run for arm in plan.arms for run in index.arm_runs(plan, arm, size)]
+    elif row.planned:
+        cell.command = run_command(layout, row.arm, size)
+        runs = index.arm_runs(plan, row.arm, size)
+    else:
+        return _measured_without_runs(layout, index, cell)
     done = [run for run in runs if run.state == "done"]
     paper_setting = _paper_setting(layout, runs, size)
     _describe(cell, done or runs)
     try:
-        values = _values(layout, key, done, paper_setting)
+        values = _values(layout, index, key, done, paper_setting)
         theirs_runs = index.arm_runs(plan, cell.reference, size) if cell.reference else []
-        theirs = _values(layout, key, [run for run in theirs_runs if run.state == "done"], paper_setting)
+        theirs = _values(layout, index, key, [run for run in theirs_runs if run.state == "done"], paper_setting)
     except DataError as error:
         index.contradictions.append(f"{plan.name}, size {size}: {error}")
         cell.state, cell.detail = "contradictory", str(error)
         return cell
     cell.seeds = tuple(sorted(values))
-    cell.metric = next((found[0] for run in done if (found := _value(run, layout, key, paper_setting))), "")
-    _set_state(cell, layout, runs, bool(values), size)
+    cell.metric = next((found[0] for run in done if (found := _value(run, layout, index, key, paper_setting))), "")
+    _set_state(cell, layout, runs, bool(values), column)
     if values:
         cell.ours, cell.ours_unit = estimate([values[seed] for seed in sorted(values)]), column.unit
     _compare(cell, layout, values, theirs)
@@ -66,16 +72,21 @@ def _measured_without_runs(layout: Layout, index: Index, cell: Cell) -> Cell:
     return cell
 
 
-def _values(layout: Layout, key: str, runs: Iterable[RunRecord], paper_setting: bool) -> dict[int, float]:
-    found = {run.seed: _value(run, layout, key, paper_setting) for run in runs}
+def _values(layout: Layout, index: Index, key: str, runs: Iterable[RunRecord], paper_setting: bool) -> dict[int, float]:
+    found = {run.seed: _value(run, layout, index, key, paper_setting) for run in runs}
     return {seed: value[1] for seed, value in found.items() if value is not None}
 
 
-def _value(run: RunRecord, layout: Layout, key: str, paper_setting: bool) -> tuple[str, float] | None:
+def _value(run: RunRecord, layout: Layout, index: Index, key: str, paper_setting: bool) -> tuple[str, float] | None:
     if run.result is None:
         return None
+    column = layout.columns[key]
+    reading = READINGS.get(column.metric)
     try:
-        return value_of(run.result, layout.columns[key], paper_setting=paper_setting)
+        if reading is None:
+            return value_of(run.result, column, paper_setting=paper_setting)
+        value = read_off(reading, column, run, layout.plan, index)
+        return None if value is None else (column.metric, value)
     except DataError as error:
         raise DataError(f"{run.arm}, seed {run.seed} ({run.where}): {error}") from error
 
@@ -91,13 +102,13 @@ def _describe(cell: Cell, runs: list[RunRecord]) -> None:
     cell.runs = tuple(run.where for run in runs)
 
 
-def _set_state(cell: Cell, layout: Layout, runs: list[RunRecord], measured: bool, size: str) -> None:
+def _set_state(cell: Cell, layout: Layout, runs: list[RunRecord], measured: bool, column: Column) -> None:
     failed = [run for run in runs if run.state in _FAILED]
     running = sum(run.state == "running" for run in runs)
     stopped = sum(run.state in ("interrupted", "dead") for run in runs)
     counts = {"failed": len(failed), "running": running, "interrupted": stopped}
     cell.detail = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    untried = layout.plan.untried_at(size)
+    untried, reading = layout.plan.untried_at(cell.size), READINGS.get(column.metric)
     if measured:
         cell.state = "measured"
     elif running:
@@ -106,7 +117,7 @@ def _set_state(cell: Cell, layout: Layout, runs: list[RunRecord], measured: bool
         cell.state = "failed"
         cell.detail += f": {failed[-1].message}" if failed[-1].message else ""
     elif any(run.state == "done" for run in runs):
-        cell.detail = "the runs do not report it"
+        cell.detail = "the runs do not report it" if reading is None else why_missing(reading, cell.size)
     elif untried is not None:
         cell.state = untried.state  # pyrefly: ignore[bad-assignment]
         cell.detail = untried.why

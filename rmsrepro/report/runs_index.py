@@ -28,6 +28,8 @@ class Index:
     """Records that cannot both be true, and committed lines that cannot be read."""
     notes: list[str] = field(default_factory=list)
     """Runs that were left out, and why."""
+    _local: dict[str, list[CurveRecord]] = field(default_factory=dict)
+    """Curves of the run directories that were read already, by directory."""
 
     def arm_runs(self, plan: Plan, arm: str, size: str) -> list[RunRecord]:
         """Return one arm's runs of one configuration, by seed."""
@@ -39,12 +41,13 @@ class Index:
 
     def run_curves(self, run: RunRecord) -> list[CurveRecord]:
         """Return the curves of one run: its directory's where that is at hand, else the committed ones, else none."""
-        try:
-            local = read_curves(run)
-        except (DataError, OSError) as error:
-            self.notes.append(f"{run.plan}/{run.arm}: {error}")
-            local = []
-        return local or self.curves.get((run.plan, run.arm, run.variant, run.seed), [])
+        if run.where not in self._local:
+            try:
+                self._local[run.where] = read_curves(run)
+            except (DataError, OSError) as error:
+                self.notes.append(f"{run.plan}/{run.arm}: {error}")
+                self._local[run.where] = []
+        return self._local[run.where] or self.curves.get((run.plan, run.arm, run.variant, run.seed), [])
 
     def notes_of(self, plan: Plan) -> list[str]:
         """Return what was left out of one plan's runs."""

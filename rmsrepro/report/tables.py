@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rmsrepro.config import SIZES
 from rmsrepro.report.cells import Cell
+from rmsrepro.report.curve_readings import READINGS, OverArms
 from rmsrepro.report.layout import Layout, layout_of
 from rmsrepro.report.quality_cells import quality_cell
 from rmsrepro.report.runs_index import Index
@@ -46,6 +47,8 @@ def _table(layout: Layout, index: Index, size: str) -> Table:
         for row in layout.rows:
             if not row.planned and (row.arm, key) not in layout.claims:
                 continue
+            if row.planned and isinstance(READINGS.get(column.metric), OverArms):
+                continue  # it is of all arms together
             if unit(column.unit, key).is_time:
                 cells += time_cells(layout, index, row, key, size)
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,6 +43,11 @@ class Batch:
     """What the loss sum is divided by: images, target tokens, sentences. May be 0 for a batch of padding."""
     items: int
     """What throughput counts."""
+    sums: dict[str, tuple[Tensor, int]] = field(default_factory=dict)
+    """What `loss_sum` leaves for the rows of metrics beside the loss: name -> (a sum without gradient, over how many).
+
+    A row holds the mean since the last row as `train/<name>`.
+    """
 
 
 class Task(ABC):

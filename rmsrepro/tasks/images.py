@@ -27,6 +27,8 @@ class ImageTask(Task):
 
     #: Images in one forward pass of an evaluation; it bounds memory and changes no result.
     eval_batch: ClassVar[int] = 1000
+    #: Whether rows of metrics hold `train/error`; it costs a few tiny kernels a step.
+    train_error: ClassVar[bool] = False
     #: Images and labels of each split: [N, ...] in whatever type the task stores, and int64 [N].
     splits: dict[str, tuple[Tensor, Tensor]]
 
@@ -73,9 +75,15 @@ class ImageTask(Task):
         return Batch(inputs, weight=size, items=size)
 
     def loss_sum(self, model: nn.Module, batch: Batch, carry: Any) -> tuple[Tensor, Any]:
-        """Return the summed cross-entropy."""
+        """Return the summed cross-entropy; with `train_error`, count the wrong answers of the same forward pass.
+
+        The error is thus that of the model as it trains: with dropout and noise, before the step.
+        """
         images, labels = batch.inputs
-        return F.cross_entropy(model(images).float(), labels, reduction="sum"), None
+        logits = model(images).float()
+        if self.train_error:
+            batch.sums["error"] = ((logits.detach().argmax(1) != labels).sum(), len(labels))
+        return F.cross_entropy(logits, labels, reduction="sum"), None
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module, split: str) -> dict[str, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ from rmsrepro.train.losses import LossWindow
 from rmsrepro.train.optim import build_optimizer, set_hyperparameters
 from rmsrepro.train.plateau import Plateau
 from rmsrepro.train.schedule import beta1_at, lr_at
+from rmsrepro.train.sums import Sums, SumWindow, means
 from rmsrepro.train.timing import StepTimer
 
 #: Steps in a row that a too large loss scale may skip before the run counts as diverged.
@@ -65,6 +66,8 @@ class Step:
     items: int
     """What throughput counts, over all processes."""
     grad_norm: Tensor | None = None
+    sums: list[Sums] = field(default_factory=list)
+    """What its micro-batches, but those of padding, tell beside the loss."""
 
 
 @dataclass
@@ -91,7 +94,7 @@ class Trainer:
         self.runner = wrap(torch.compile(self.model) if compiled else self.model, world, device)  # pyrefly: ignore
         self.scaler = torch.amp.GradScaler(device.type, enabled=cfg.train.precision == "fp16")
         self.timer = StepTimer(device)
-        self.losses = LossWindow()
+        self.losses, self.sums = LossWindow(), SumWindow()
         self.best = BestTracker(task.spec.direction)
         self.plateau = Plateau(cfg.train)
         self.average = TriggeredAverage(self.parameters, cfg.train, task.spec.direction)
@@ -114,6 +117,7 @@ class Trainer:
             "scaler": self.scaler.state_dict(),
             "timer": self.timer.state_dict(),
             "losses": self.losses.state_dict(),
+            "sums": self.sums.state_dict(),
             "best": self.best.state_dict(),
             "plateau": self.plateau.state_dict(),
             "average": self.average.state_dict(),
@@ -133,6 +137,7 @@ class Trainer:
         self.scaler.load_state_dict(state["scaler"])
         self.timer.load_state_dict(state["timer"])
         self.losses.load_state_dict(state["losses"])
+        self.sums.load_state_dict(state.get("sums", {}))  # older checkpoints have none
         self.best.load_state_dict(state["best"])
         self.plateau.load_state_dict(state["plateau"])
         self.average.load_state_dict(state["average"])
@@ -154,6 +159,8 @@ class Trainer:
             self.timer.stop(done.items)
             self.step += 1
             self.losses.add(self.step, done.loss, done.weight, lr)
+            for sums in done.sums:
+                self.sums.add(sums)
             last = self.step == self.total_steps
             row_due, evaluation_due = last or self.step % log_every == 0, self._evaluation_due(last)
             signal = self.world.max(hooks.stop_signal(), self.device)
@@ -227,7 +234,8 @@ class Trainer:
                 self.scaler.scale(loss).backward()
             total += loss.detach()
         self.carry = carry
-        return Step(total, weight, sum(batch.items for batch in batches) * world.size)
+        items = sum(batch.items for batch in batches) * world.size
+        return Step(total, weight, items, sums=[batch.sums for batch in batches if batch.weight])
 
     def _moving_state(self) -> tuple[Any, list[Tensor]]:
         """Return what a forward pass changes beside the gradients, where the step may have to be repeated."""
@@ -249,6 +257,8 @@ class Trainer:
         row: Row = {"train/lr": lr}
         if (mean := self.losses.take_mean()) is not None:
             row["train/loss"] = self.world.sum(mean, self.device) / self.world.size
+        for name, mean in means(self.world.gather(self.sums.take())).items():
+            row[f"train/{name}"] = mean
         if grad_norm is not None:
             row["train/grad_norm"] = grad_norm.item()
         if self.scaler.is_enabled():

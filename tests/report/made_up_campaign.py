@@ -55,7 +55,7 @@ def _run(plan, arm, size, seed, shown):
     for table in shown:
         for (row, key), claim in table.claims.items():
             column = table.columns[key]
-            if row != arm or claim.unit.is_time:
+            if row != arm or claim.unit.is_time or column.metric.startswith("curve/"):
                 continue
             value = claim.value + noise.gauss(0.0, 0.02) * max(abs(claim.value), 0.2)
             if column.metric.endswith("error"):
@@ -96,10 +96,11 @@ def _curves(plan, arm, size, seed):
     named = {"plan": plan.name, "arm": arm, "size": size, "seed": seed, "variant": f"v-{arm}-{size}"}
     metric = "valid/" + PRIMARY[plan.task][0].rpartition("/")[2]
     top = {"accuracy": 0.99, "error": 0.1}.get(metric.rpartition("/")[2], 25.0)
-    for name, points in (("train/loss", 200), (metric, 40)):
+    losses = ("train/loss", "train/token_loss") if plan.task == "rnnsearch" else ("train/loss",)
+    for name, points in (*((loss, 200) for loss in losses), (metric, 40)):
         steps = [(i + 1) * (8000 // points) for i in range(points)]
         fall = [math.exp(-step / (2500 * speed)) * (1 + noise.gauss(0, 0.05)) for step in steps]
-        values = [0.02 + 6 * f for f in fall] if name == "train/loss" else [top * (1 - 0.6 * f) for f in fall]
+        values = [0.02 + 6 * f for f in fall] if name in losses else [top * (1 - 0.6 * f) for f in fall]
         pace = speed * (1 + noise.gauss(0, 0.02)) / 20
         times = [round(step * pace, 2) for step in steps]
         yield {"kind": "curve", "schema": 1, **named, "metric": name, "steps": steps, "time_s": times, "values": values}

@@ -170,3 +170,14 @@ def test_no_two_norms_look_alike_to_a_colour_blind_reader(theme, deficiency):
         seen[norm] = lab([min(1.0, max(0.0, part)) for part in mixed])
     for one, other in itertools.combinations(seen, 2):
         assert math.dist(seen[one], seen[other]) > 12, (one, other)
+
+
+def test_figures_that_are_no_longer_made_are_removed_and_no_other_file(tmp_path):
+    folder = tmp_path / "svg"
+    folder.mkdir()
+    for name in ("figure1-small.svg", "table2-speed-paper.svg", "table3-small.svg", "figure1-mine.svg", "mine.svg"):
+        (folder / name).write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    figures(tmp_path, "plan=figure1,table2")
+    left = {path.name for path in folder.iterdir()}
+    assert not left & {"figure1-small.svg", "table2-speed-paper.svg"}
+    assert {"figure1.svg", "table3-small.svg", "figure1-mine.svg", "mine.svg"} <= left

@@ -16,6 +16,7 @@ from rmsrepro.train.clip import clip_gradients
 from rmsrepro.train.distributed import World
 from rmsrepro.train.guard import DivergedError
 from rmsrepro.train.loop import Hooks, Trainer
+from rmsrepro.train.sums import means
 
 CPU = torch.device("cpu")
 PLAIN = ("task.dropout=0", "norm=none", "train.eval_every=0")
@@ -192,3 +193,28 @@ def test_evaluations_come_when_they_are_due_and_at_the_end(every, steps):
     record = run(build(f"train.eval_every={every}", "train.max_steps=5"))
     assert [row["step"] for row in record.rows if "valid/loss" in row] == steps
     assert [state["step"] for state in record.saved] == steps
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_row_holds_the_error_of_the_training_batches_since_the_last_row(accumulate):
+    common = ("norm=none", "train.optimizer=sgd", "train.lr=1e-30", "train.eval_every=0", "task.dropout=0")
+    trainer = build(*common, f"train.accumulate={accumulate}", "train.batch_size=16", "train.max_steps=4")
+    rows = run(trainer).rows
+    first, last = 3 * accumulate, 4 * accumulate
+    wrong = []
+    for number in range(last):
+        inputs, labels = trainer.task.batch(*divmod(number, 4)).inputs
+        wrong.append((trainer.model(inputs).argmax(1) != labels).float().mean().item())
+    assert [row["step"] for row in rows if "train/error" in row] == [3, 4]
+    assert rows[0]["train/error"] == pytest.approx(sum(wrong[:first]) / first)
+    assert rows[1]["train/error"] == pytest.approx(sum(wrong[first:]) / accumulate)
+
+
+def test_padding_is_in_no_training_error():
+    trainer = build(*PLAIN, "train.optimizer=sgd", "task.padding_at=1", "track.log_every=2", "train.max_steps=2")
+    first = build(*PLAIN, "train.optimizer=sgd", "track.log_every=1", "train.max_steps=1")
+    assert run(trainer).rows[0]["train/error"] == run(first).rows[0]["train/error"]
+
+
+def test_processes_that_saw_different_sums_agree_on_the_mean():
+    assert means([{"error": (1.0, 4)}, {"error": (3.0, 4), "other": (2.0, 1)}, {}]) == {"error": 0.5, "other": 2.0}

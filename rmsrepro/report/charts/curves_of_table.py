@@ -68,7 +68,7 @@ def _chart(
             mean = mean_curve(whole, panel.by, log=chart.log)
             chart.lines += _lines(row, norm, panel.by, mean, apart, dashes[norm])
             dashes[norm] += 1
-    if panel.marks and (size == "paper" or not chart.lines):
+    if panel.marks and metric == panel.metrics[0] and (size == "paper" or not chart.lines):
         for claim in table.layout.claims.values():
             if claim.column in panel.marks and claim.origin is None:
                 chart.marks.append(Mark(claim.label, claim.norm, panel.marks[claim.column], claim.value))

@@ -7,6 +7,7 @@ from rmsrepro.sweep.plan import Plan
 _SPLITS = {"train": "Training", "valid": "Validation", "test": "Test"}
 _METRICS = {
     "bleu": "BLEU",
+    "token_loss": "loss per token",
     "image_r1": "image R@1",
     "image_r5": "image R@5",
     "image_r10": "image R@10",

@@ -31,6 +31,7 @@ class Task(ImageTask):
 
     spec = TaskSpec("cifar10", primary="test/error", direction="min", select="valid/error", items="images")
     eval_batch = 250
+    train_error = True  # what the paper's Table 9 plots
 
     def __init__(self, cfg: Config, device: torch.device) -> None:
         super().__init__(cfg, device)

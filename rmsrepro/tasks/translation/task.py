@@ -92,8 +92,14 @@ class TranslationTask(base.Task):
         return Batch(pairs, weight=self._objective.weight(len(chosen), tokens), items=tokens)
 
     def loss_sum(self, model: nn.Module, batch: Batch, carry: Any) -> tuple[Tensor, Any]:
-        """Return the summed training loss; nothing is carried on."""
-        return model(batch.inputs, self._objective), None
+        """Return the summed training loss; nothing is carried on.
+
+        Sums over tokens that are divided by sentences grow with their length, so rows also hold `train/token_loss`.
+        """
+        total = model(batch.inputs, self._objective)
+        if self._objective.over == "sentence":
+            batch.sums["token_loss"] = (total.detach(), batch.items)
+        return total, None
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module, split: str) -> dict[str, float]:

@@ -54,7 +54,7 @@ def test_it_learns_and_the_loss_is_the_likelihood_of_every_token(start_trainer):
     trainer = start_trainer("train.max_steps=60", "task.dropout=0.0", "task.label_smoothing=0.2", "task.loss=sentence")
     before = trainer.evaluate("valid")["valid/loss"]
     for _ in range(60):
-        trainer._train_step(0.01)
+        trainer.train_step(0.01)
         trainer.step += 1
     after = trainer.evaluate("valid")["valid/loss"]
     assert after < before - 1.0
@@ -90,6 +90,10 @@ def test_the_loss_is_the_mean_that_its_name_says(load_task, loss):
     }[loss]
     torch.testing.assert_close(total / batch.weight, expected)
     assert batch.items == len(losses)
+    # Sums by sentence are logged by token, too; the others are no sums of likelihoods, or are that already.
+    by_token = {name: total / count for name, (total, count) in batch.sums.items()}
+    assert list(by_token) == (["token_loss"] if loss == "sentence" else [])
+    assert all(value == pytest.approx(losses.mean().item()) for value in by_token.values())
 
 
 def test_without_a_test_set_the_validation_set_judges(tmp_path, start_trainer):

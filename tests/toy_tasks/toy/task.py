@@ -20,6 +20,7 @@ ERRORS = {
 
 
 class Task(ImageTask):
+    train_error = True
     spec = TaskSpec("toy", primary="test/accuracy", direction="max", select="valid/accuracy", items="items")
 
     def __init__(self, cfg, device):
