@@ -11,6 +11,7 @@ _CHOICES = {
     "norm_sites": ("lstm", "everywhere"),
     "init": ("attentive_reader", "independent"),
     "entities": ("permuted", "given", "by_occurrence"),
+    "read_out": ("vocabulary", "attention_sum"),
     "batching": ("bucketed", "sampled", "paper"),
 }
 
@@ -25,6 +26,7 @@ class Config(TaskConfig):
     learn_h0: bool = True
     similarity: bool = True
     skip_passage: bool = True
+    read_out: str = "vocabulary"
     norm_sites: str = "lstm"
     gain_init: float = 1.0
     statistics_steps: int = 100

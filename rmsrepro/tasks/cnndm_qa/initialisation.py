@@ -34,8 +34,9 @@ def initialise(model: AttentiveReader, scheme: str) -> None:
         # Large, it would drive the attention's tanh to its ends before anything is learned.
         model.similarity.copy_(draw.matrix(*_sizes(model.similarity)) * (1.0 if draw.same else _ORTHOGONAL_SCALE))
     model.attention.copy_(draw.vector(len(model.attention)))
-    model.output.weight.copy_(draw.matrix(*_sizes(model.output.weight)))
-    model.output.bias.zero_()
+    if not model.sums_attention:
+        model.output.weight.copy_(draw.matrix(*_sizes(model.output.weight)))
+        model.output.bias.zero_()
     for module in model.modules():
         if isinstance(module, Encoder):
             _initialise_encoder(module, draw)

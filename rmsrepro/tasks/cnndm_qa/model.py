@@ -43,6 +43,9 @@ class AttentiveReader(nn.Module):
     m_t = tanh(W_d d_t + W_q q + s_t);  s_t = (S d_t) . (S q);  a = softmax(v . m);  r = sum of a_t d_t
     g = tanh(W_r r + W_g q + W_m mean(d));  logits = W g, over the whole vocabulary
 
+    With `read_out=attention_sum` a word's probability is the attention that its places in the passage have together
+    (Kadlec et al. 2016), and nothing behind the attention is built.
+
     `norm_sites=lstm` normalises inside the LSTMs only. `everywhere` normalises each matrix term of both tanh too
     (Cooijmans et al. 2016, BN-everywhere), not the scalar s_t.
     """
@@ -59,6 +62,9 @@ class AttentiveReader(nn.Module):
         self.attend_question = Term(both, hidden, inner, gain)
         self.similarity = nn.Parameter(torch.empty(both, both)) if cfg.similarity else None
         self.attention = nn.Parameter(torch.empty(hidden).uniform_(-(hidden**-0.5), hidden**-0.5))
+        self.vocabulary, self.sums_attention = vocabulary, cfg.read_out == "attention_sum"
+        if self.sums_attention:
+            return
         self.read_out = Term(both, hidden, inner, gain)
         self.question_out = Term(both, hidden, inner, gain, bias=True)
         self.mean_out = Term(both, hidden, inner, gain) if cfg.skip_passage else None
@@ -72,6 +78,8 @@ class AttentiveReader(nn.Module):
         mask = steps[:, None] < batch.passage_lengths  # [T, B]
         d = d.masked_fill(~mask.unsqueeze(-1), 0.0)
         weights = self._scores(d, q, mask).masked_fill(~mask, -math.inf).softmax(0)
+        if self.sums_attention:
+            return attention_sum(weights, batch.passage, self.vocabulary)
         read = torch.einsum("tb,tbd->bd", weights, d)
         g = self.read_out(read) + self.question_out(q)
         if self.mean_out is not None:
@@ -89,3 +97,12 @@ class AttentiveReader(nn.Module):
             asked = q @ self.similarity.t() @ self.similarity
             m = m + torch.einsum("tbd,bd->tb", d, asked).unsqueeze(-1)
         return m.tanh() @ self.attention
+
+
+def attention_sum(weights: Tensor, passage: Tensor, vocabulary: int) -> Tensor:
+    """Return the logarithm of each word's attention, summed over its places: [B, V] from weights, passage [T, B].
+
+    A word that the passage has not keeps the least probability that its type can hold, not 0, so that all are finite.
+    """
+    summed = weights.new_zeros(weights.shape[1], vocabulary).scatter_add(1, passage.t(), weights.t())
+    return summed.clamp_min(torch.finfo(summed.dtype).tiny).log()

@@ -16,6 +16,7 @@ from rmsrepro.train.distributed import World
 from rmsrepro.train.loop import Trainer
 
 SMALL = ["task=cnndm_qa", "data=cloze", "task.hidden=8", "train.batch_size=4", "track=none", "seed=3"]
+SMALL += ["task.read_out=vocabulary", "task.entities=permuted", "task.sentences=4"]
 
 
 def write_questions(folder: Path, count: int, seed: int) -> None:

@@ -1,5 +1,7 @@
 """The reader is the paper's formula, word by word; padding and the company in a batch change nothing."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -9,6 +11,8 @@ from rmsrepro.norms.batchnorm import BatchNorm
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.norms.rmsnorm import RMSNorm
 from rmsrepro.tasks.cnndm_qa.batch import make_batch
+from rmsrepro.tasks.cnndm_qa.model import attention_sum
+from rmsrepro.tasks.cnndm_qa.scoring import negative_log_likelihood
 
 INIT = "task.init=independent"
 
@@ -62,6 +66,31 @@ def test_it_is_the_formula_word_by_word(load_task):
     read = sum(w * d_t for w, d_t in zip(weights, d, strict=True))
     g = times(model.read_out, read) + times(model.question_out, q) + times(model.mean_out, d.mean(0))
     torch.testing.assert_close(model(make_batch([question]))[0], model.output(g.tanh()))
+
+
+@torch.no_grad()
+def test_attention_sums_over_the_places_of_a_word(load_task):
+    task = load_task("norm=rmsnorm", INIT, "task.read_out=attention_sum")
+    model = build(task)
+    questions = [task.corpus.question("valid", row) for row in range(4)]
+    probabilities = model(make_batch(questions)).exp()
+    torch.testing.assert_close(probabilities.sum(1), torch.ones(4))
+    for question, p in zip(questions, probabilities, strict=True):
+        assert set(p.gt(1e-30).nonzero().flatten().tolist()) == set(question.passage.tolist())
+
+    weights, passage = torch.tensor([[0.5], [0.2], [0.3]]), torch.tensor([[4], [6], [4]])
+    expected = torch.tensor([[0.8, 0.2]])
+    torch.testing.assert_close(attention_sum(weights, passage, 7)[:, [4, 6]].exp(), expected)
+
+
+def test_an_answer_that_the_passage_lacks_has_a_finite_loss_and_no_gradient(load_task):
+    task = load_task("norm=none", INIT, "task.read_out=attention_sum")
+    model = build(task)
+    question = replace(task.corpus.question("valid", 0), answer=0)
+    loss = negative_log_likelihood(model(make_batch([question])), torch.tensor([0]), task.settings.loss_eps).sum()
+    loss.backward()
+    assert loss.isfinite()
+    assert all(p.grad is None or p.grad.abs().max() < 1e-6 for p in model.parameters())
 
 
 @pytest.mark.parametrize("norm", ["none", "layernorm", "rmsnorm", "prmsnorm", "weightnorm", "batchnorm"])
