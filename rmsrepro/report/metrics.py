@@ -12,6 +12,7 @@ from rmsrepro.report.units import Unit, convert, unit
 _UNITS = {
     "accuracy": "fraction",
     "error": "fraction",
+    "frequency": "fraction",
     "bleu": "BLEU",
     "perplexity": "perplexity",
     "loss": "nats",
