@@ -1,16 +1,21 @@
 """Training tokens per second: this project's language model against a stock nn.LSTM one, interleaved.
 
     python scripts/compare_word_language_model.py --data wikitext2 [--norms none rmsnorm] [--rounds 5] [--steps 10]
+    python scripts/compare_word_language_model.py --data brown --match 400 [--seeds 1 2 3]
 
 The stock arm is the plain PyTorch way to write the tied model of pytorch/examples word_language_model (nn.Embedding,
 nn.LSTM, nn.Linear with the embedding's weight, log-softmax and NLL loss, clip_grad_norm_, p += -lr * grad): the same
 sizes, dropout, data, batches and machine. Time is that of training steps; evaluation is in neither arm. On a machine
 that others use too, `--threads 1` and the second figure, from the processor time of this process, say more.
+
+`--match STEPS` compares quality instead: both models, without norm, take as many SGD steps on the same batches at the
+same rate from seeds of their own, and their validation perplexities stand side by side.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable
 
@@ -55,11 +60,15 @@ class TrainingOnly(Task):
         """Measure nothing."""
         return {"valid/loss": 0.0}
 
+    def measure(self, model: nn.Module) -> float:
+        """Return the mean loss over the validation text."""
+        return super().evaluate(model, "valid")["valid/loss"]
 
-def stock(task: Task, steps: int) -> Callable[[], None]:
-    """Return a function that trains `steps` steps of the stock loop."""
+
+def stock(task: Task, steps: int, seed: int = 1) -> tuple[Callable[[], None], StockModel]:
+    """Return a function that trains `steps` steps of the stock loop, and the model that it trains."""
     settings = task.settings
-    torch.manual_seed(1)
+    torch.manual_seed(seed)
     model = StockModel(len(task.corpus.vocabulary), settings.hidden, settings.layers, settings.dropout)
     criterion = nn.NLLLoss()
     done, state = 0, None
@@ -81,11 +90,35 @@ def stock(task: Task, steps: int) -> Callable[[], None]:
             loss.item()
             done += 1
 
-    return run
+    return run, model
 
 
-def ours(task: Task, norm: str, steps: int) -> Callable[[], None]:
-    """Return a function that trains `steps` steps with the project's trainer."""
+@torch.no_grad()
+def stock_loss(model: StockModel, ids: Tensor, piece: int = 700) -> float:
+    """Return the stock model's mean loss over a stream [N], the state carried from end to end."""
+    model.eval()
+    total, state = 0.0, None
+    for start in range(0, len(ids) - 1, piece):
+        part = ids[start : start + piece + 1].unsqueeze(1)
+        output, state = model(part[:-1], state)
+        total += nn.functional.nll_loss(output, part[1:].flatten(), reduction="sum").item()
+    return total / (len(ids) - 1)
+
+
+def match(task: TrainingOnly, steps: int, seeds: list[int]) -> None:
+    """Print both models' validation perplexity after as many steps, seed by seed."""
+    for seed in seeds:
+        train_stock, stock_model = stock(task, steps, seed)
+        train_ours, trainer = ours(task, "none", steps, seed)
+        train_stock()
+        train_ours()
+        ids = torch.from_numpy(task.corpus.streams["valid"].ids).long()
+        losses = stock_loss(stock_model, ids), task.measure(trainer.model.eval())
+        print(f"seed {seed}: stock {math.exp(losses[0]):.1f}, rmsrepro {math.exp(losses[1]):.1f}", flush=True)
+
+
+def ours(task: Task, norm: str, steps: int, seed: int = 1) -> tuple[Callable[[], None], Trainer]:
+    """Return a function that trains `steps` steps with the project's trainer, and the trainer."""
     silent = Hooks(
         on_rows=lambda step, row: None,
         on_step=lambda step, loss: None,
@@ -95,14 +128,14 @@ def ours(task: Task, norm: str, steps: int) -> Callable[[], None]:
         stop_signal=lambda: 0,
     )
     cfg = compose_config(["task=lstm_lm", f"norm={norm}"])
-    torch.manual_seed(1)
+    torch.manual_seed(seed)
     trainer = Trainer(task, task.build_model(NormFactory(cfg.norm, cfg.impl)), task.cfg, torch.device("cpu"), World())
 
     def run() -> None:
         trainer.total_steps = trainer.step + steps
         trainer.run(silent)
 
-    return run
+    return run, trainer
 
 
 def main() -> None:
@@ -115,6 +148,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--match", type=int, metavar="STEPS")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     arguments = parser.parse_args()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
@@ -123,8 +158,11 @@ def main() -> None:
     cfg = compose_config(overrides + ([f"data.root={arguments.root}"] if arguments.root else []))
     task = TrainingOnly(cfg, torch.device("cpu"))
     task.load()
-    arms = {_STOCK: stock(task, arguments.steps)}
-    arms |= {f"rmsrepro {norm}": ours(task, norm, arguments.steps) for norm in arguments.norms}
+    if arguments.match:
+        match(task, arguments.match, arguments.seeds)
+        return
+    arms = {_STOCK: stock(task, arguments.steps)[0]}
+    arms |= {f"rmsrepro {norm}": ours(task, norm, arguments.steps)[0] for norm in arguments.norms}
     for run in arms.values():
         run()  # warm-up
     clocks = {"elapsed": time.perf_counter, "processor": time.process_time}
