@@ -17,12 +17,13 @@ Equal in all arms: sentence pairs, subwords and their number; widths, layers, he
 positions for the Transformer, 80 sentences for the RNN); Adam at a constant rate; label smoothing of 0.1; the rate of
 dropout; shared embeddings in the Transformer; clipping; a beam of 5, and 128 sentences side by side. Not equal:
 
-- How batches are made of pairs is each project's own: this one and OpenNMT-py sort by length, JoeyNMT does not.
+- How batches are made of pairs is each project's own: this one and OpenNMT-py sort by length, JoeyNMT does not; in
+  OpenNMT-py no source is twice in a batch.
 - OpenNMT-py's Transformer is pre-norm, the others are post-norm; JoeyNMT also drops attention weights.
 - RNN: this project's is Nematus's (two GRU transitions a step, deep output, with --norms none no normaliser).
   The peers' have one transition, that reads the attention's last output. OpenNMT-py's encoder has half as many units
   a direction, since it wants both directions together to be as wide as the decoder.
-- When search stops, and length penalties, have each project's form. The longest translation is 1.5 times the source's
+- When search stops and how length is penalised is each project's own. The longest translation is 1.5 times the source's
   subwords, and 5 more except in JoeyNMT.
 - OpenNMT-py's release of torch is older.
 """
@@ -31,6 +32,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -48,8 +50,11 @@ from peers.environment import PEERS, NotInstalledError, installed
 from peers.sizes import MODELS, Length, configuration
 
 from rmsrepro.errors import UserError
+from rmsrepro.kernels.cpu import library
 from rmsrepro.runs.atomic import write_json_atomic
 from rmsrepro.runs.machine import hardware
+
+_WORK = Path(tempfile.gettempdir()) / "rmsrepro-compared"
 
 #: How an arm of the name is started in a phase, `train` or `translate`.
 Starters = dict[str, Callable[[str], Arm]]
@@ -143,6 +148,8 @@ def compare(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     print(f"{arguments.data}: {corpus.train_pairs} pairs, {corpus.subwords} subwords")
     print(f"{hardware()['cpu']}, {arguments.threads} threads, torch {torch.__version__}")
     print(f"{rounds} rounds of {steps} steps or {corpus.test_sentences} sentences", flush=True)
+    if library.missing:
+        print(f"this project runs without its fused kernels: {library.missing}", flush=True)
     contests = []
     for kind in arguments.models:
         starts = starters(arguments, kind, corpus, Length(steps, blocks), found)
@@ -169,9 +176,11 @@ def main() -> None:
     parser.add_argument("--decode", action="store_true", help="time the search for translations too")
     parser.add_argument("--decode-steps", type=int, default=500, help="of training before that")
     parser.add_argument("--decode-sentences", type=int, help="of the test set that are translated; all by default")
-    parser.add_argument("--work", type=Path, default=Path("compared"), help="a folder for what this makes")
+    parser.add_argument("--work", type=Path, default=_WORK, help=f"a folder for what this makes, by default {_WORK}")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    if min(arguments.rounds, arguments.steps, arguments.threads) < 1:
+        parser.error("--rounds, --steps and --threads must be at least 1")
     arguments.work = arguments.work.resolve()
     try:
         contests = compare(arguments)
