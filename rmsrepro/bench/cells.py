@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import torch
 
+from rmsrepro.arguments import Parser
 from rmsrepro.bench import machine, protocol
 from rmsrepro.bench.cell_arms import AGAIN, CELLS, NORMS, PASSES, STOCK, Case, arm_names, arms
 from rmsrepro.bench.options import output_file, positive
@@ -119,8 +119,8 @@ def _case(text: str) -> Case:
     return Case(*(int(part) for part in parts))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m rmsrepro.bench cells", description=__doc__)
+def _parser() -> Parser:
+    parser = Parser(prog="python -m rmsrepro.bench cells", description=__doc__)
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every number to FILE")
     parser.add_argument("--markdown", type=output_file, metavar="FILE", help="write the tables to FILE")
     parser.add_argument("--sizes", nargs="+", metavar="T,B,IN,H", default=list(SIZES))

@@ -6,7 +6,6 @@ float64 with eps next to zero and the bias after the norm, as the paper's formul
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rmsrepro.arguments import Parser
 from rmsrepro.bench.options import output_file
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms.factory import NormFactory, norm_config
@@ -82,7 +82,7 @@ def _weight_of(layer: nn.Module) -> Tensor:
 
 def main(argv: Sequence[str]) -> int:
     """Measure every norm of Table 1, print the table, and with --publish write the records that it is made from."""
-    parser = argparse.ArgumentParser(prog="python -m rmsrepro.bench invariance", description=__doc__)
+    parser = Parser(prog="python -m rmsrepro.bench invariance", description=__doc__)
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every difference to FILE")
     parser.add_argument("--publish", action="store_true", help="add the measurements to results/published")
     parser.add_argument("--published", metavar="DIR", help="with --publish: another folder of records")

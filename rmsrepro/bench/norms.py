@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import torch
 
+from rmsrepro.arguments import Parser
 from rmsrepro.bench import machine, norm_table, protocol
 from rmsrepro.bench.norm_arms import PARTIAL, PASSES, Case, arms, norms
 from rmsrepro.bench.options import output_file, positive
@@ -114,8 +114,8 @@ def _shape(text: str) -> tuple[int, int]:
     return int(rows), int(n)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m rmsrepro.bench norms", description=__doc__)
+def _parser() -> Parser:
+    parser = Parser(prog="python -m rmsrepro.bench norms", description=__doc__)
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every number to FILE")
     parser.add_argument("--markdown", type=output_file, metavar="FILE", help="write the table to FILE")
     parser.add_argument("--shapes", nargs="+", metavar="ROWSxWIDTH")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from rmsrepro.arguments import Parser
 from rmsrepro.bench.options import output_file, positive
 from rmsrepro.config import SIZES
 from rmsrepro.errors import ConfigError
@@ -59,8 +60,8 @@ def _positive(text: str) -> float:
     return value
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m rmsrepro.bench steps",
         description="Whole training steps on made-up batches, all norms in turn in one process.",
         epilog="task=T, size=S and so on may be written without dashes; other key=value words override every arm.",

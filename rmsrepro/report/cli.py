@@ -6,6 +6,7 @@ in one line.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -80,6 +81,9 @@ def main(argv: Sequence[str]) -> int:
     except UserError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader has gone, as `plan=table4 | head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -124,7 +128,10 @@ def _publish(options: Options) -> int:
     if not options.plans:
         raise ConfigError(f"publish: name the plan, as plan=NAME; known are {', '.join(plan_names())}")
     for name in options.plans:
-        path, count = publish(name, runs_root(options.runs_root), options.published)
+        try:
+            path, count = publish(name, runs_root(options.runs_root), options.published)
+        except OSError as error:
+            raise _not_written("--published", options.published, error) from error
         print(f"{path}: {count} runs")
     return 0
 
@@ -146,7 +153,7 @@ def _write(tables: dict[str, list[Table]], index: Index, options: Options) -> in
     except OSError as error:
         raise _not_written("--out", out, error) from error
     if options.plans:
-        print("\n".join(markdown.render(sized) for sized in tables.values()))
+        print("\n".join(markdown.render(sized) for sized in tables.values()), flush=True)
     _say(tables, index)
     print(f"written to {out}", file=sys.stderr)
     return 0

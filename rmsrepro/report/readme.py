@@ -30,13 +30,20 @@ def write_overview(path: Path, tables: Sequence[Table]) -> None:
     """Put the summary between the marks of `path`; raises ConfigError where it has none."""
     try:
         text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"--readme={path}: cannot be read ({error.strerror})") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--readme={path}: cannot be read ({_reason(error)})") from error
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise ConfigError(f"--readme={path}: expected the lines `{BEGIN}` and `{END}`, between which the overview goes")
-    write_bytes_atomic(path, f"{before}{begin}\n\n{summary(tables)}\n\n{end}{after}".encode())
+    try:
+        write_bytes_atomic(path, f"{before}{begin}\n\n{summary(tables)}\n\n{end}{after}".encode())
+    except OSError as error:
+        raise ConfigError(f"--readme={path}: cannot be written ({_reason(error)})") from error
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return (error.strerror if isinstance(error, OSError) else "it is not UTF-8") or type(error).__name__
 
 
 def _state(lines: Sequence[Tally], *, time: bool) -> str:

@@ -185,6 +185,11 @@ def test_tables_with_times_are_timed_each_set_of_runs_once():
         (["task=mnist", "norm=none"], "norm=none: allowed are overrides"),
         (["task=mnist", "norms=nrom", "size=tiny"], "norm=nrom: known are"),
         (["task=mnist", "train.lr=-1"], "allowed is a finite number above 0"),
+        (
+            ["task=mnist", "--blocks", "0"],
+            "expected a whole number of 1 or more; --help shows",
+        ),
+        (["task=mnist", "--no-such"], "unrecognized arguments: --no-such"),
     ],
 )
 def test_a_fault_is_refused_in_one_line(words, said):

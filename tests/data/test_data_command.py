@@ -23,7 +23,8 @@ def test_every_data_set_is_found_by_its_name():
     ("arguments", "telling"),
     [
         (["check", "mnist", "--root", "ROOT"], "train-images-idx3-ubyte is not there; run"),
-        (["fetch", "no-such-set"], "no data set is called 'no-such-set'; there are brown, cifar10, coco"),
+        (["repair", "mnist"], "error: argument action: invalid choice: 'repair'"),
+        (["fetch", "no-such-set"], "no data set is called 'no-such-set'; there are brown, brown_cloze, "),
         (["fetch", "mnist", "--root", "/proc/nowhere"], "/proc/nowhere/mnist cannot be written"),
     ],
 )

@@ -8,6 +8,7 @@ from omegaconf import OmegaConf
 
 from rmsrepro.compose import compose_config
 from rmsrepro.errors import DataError
+from rmsrepro.report.cli import main
 from rmsrepro.report.publish import publish
 from rmsrepro.report.records import read_records
 from rmsrepro.report.run_dirs import published_command, read_run_dirs
@@ -154,3 +155,11 @@ def test_a_broken_run_directory_is_a_note_and_stops_nothing(tmp_path):
     assert [run.seed for run in index.runs] == [2]
     assert "manifest.json" in index.notes[0]
     assert build_tables(load_plan("table10"), index)[0].size == "tiny"
+
+
+def test_records_that_cannot_be_written_are_one_line(tmp_path, capsys):
+    make_run(tmp_path / "runs", "norm=rmsnorm", "seed=1", error=0.8)
+    (tmp_path / "file").touch()
+    code = main(["publish", "plan=table10", f"runs.root={tmp_path / 'runs'}", "--published", str(tmp_path / "file")])
+    assert code == 2
+    assert capsys.readouterr().err.startswith(f"error: --published={tmp_path / 'file'}: cannot be written")

@@ -36,3 +36,10 @@ def test_a_file_without_marks_is_refused(tmp_path):
     path.write_text("no marks")
     with pytest.raises(ConfigError, match="between which the overview goes"):
         write_overview(path, [])
+
+
+def test_a_file_that_is_not_utf8_is_refused(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_bytes(b"\xe9")
+    with pytest.raises(ConfigError, match="it is not UTF-8"):
+        write_overview(path, [])

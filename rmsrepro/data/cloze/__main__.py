@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import lzma
 import sys
@@ -12,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from rmsrepro.arguments import Parser
 from rmsrepro.data.cloze.archive import SUFFIXES
 from rmsrepro.data.cloze.making import MadeQuestion, write_archive
 from rmsrepro.data.cloze.stories import story_questions
@@ -21,17 +21,17 @@ from rmsrepro.errors import DataError, UserError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0, or 2 after one line on stderr that says what is wrong."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m rmsrepro.data.cloze", description="Make cloze questions from CNN/DailyMail stories."
     )
     parser.add_argument("stories", type=Path, help="the folder of .story files, such as cnn/stories")
     parser.add_argument("archive", type=Path, help=f"what to write: a name that ends in {', '.join(SUFFIXES)}")
     parser.add_argument("--urls", type=Path, help="the folder of the lists wayback_{training,validation,test}_urls.txt")
-    options = parser.parse_args(arguments)
     try:
+        options = parser.parse_args(arguments)
         counts = build(options.stories, options.archive, options.urls)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; nothing was written", file=sys.stderr)

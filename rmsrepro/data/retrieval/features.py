@@ -83,5 +83,7 @@ class FeatureFile:
 
 
 def normalise_rows(rows: np.ndarray) -> np.ndarray:
-    """Return `rows` [B, width] divided by their L2 norms; a row of zeros stays."""
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    """Return `rows` [B, width], float32, divided by their L2 norms; a row of zeros stays."""
+    # The squares of float32 numbers above 1e19 or below 1e-19 are numbers in float64 only.
+    norms = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    return (rows / np.where(norms == 0, 1, norms)).astype(np.float32)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from rmsrepro.data.parallel.batching import LengthBuckets, collate
 from rmsrepro.data.parallel.data import EncodedPairs, EvaluationSet, PairOptions, load_pairs
+from rmsrepro.data.progress import say
 from rmsrepro.data.root import prepared_root
 from rmsrepro.runs.rundir import runs_root
 from rmsrepro.tasks import base
@@ -64,6 +65,7 @@ class TranslationTask(base.Task):
         self.data = load_pairs(self.cfg.data.name, self.data_root, options, cache)
         if not self.data.tests:
             self.spec = replace(self.spec, primary="valid/bleu")
+            say(f"{self.cfg.data.name} has no test set here: this run's primary metric is valid/bleu")
         self.translated: dict[str, Translated] = {}
         self._train_on(self.data.train, len(self.data.vocabulary))
 

@@ -77,6 +77,14 @@ def test_a_test_set_that_is_not_there_is_no_error(name, tmp_path, offline):
     assert data.tests == {}
 
 
+def test_a_test_set_with_one_side_only_is_left_out_and_its_missing_file_named(tmp_path, capsys):
+    put_all(tmp_path / "mine", ["train", "valid", "test"])
+    (tmp_path / "mine" / "test.de.gz").unlink()
+    data = load_pairs("parallel", tmp_path, PairOptions(vocabulary=310, folder="mine"), tmp_path / "cache")
+    assert data.tests == {}
+    assert f"going on without the test set test: {tmp_path}/mine/test.de is not there" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("split", ["train", "valid"])
 def test_a_training_or_development_file_that_is_not_there_is_named_in_one_line(name, split, tmp_path, offline):

@@ -28,6 +28,13 @@ def test_rows_of_zeros_stay_and_all_others_get_length_one():
     np.testing.assert_allclose(rows, [[0.6, 0.8], [0, 0]], rtol=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_rows_whose_squares_are_no_float32_get_length_one_too(scale):
+    rows = normalise_rows(np.array([[3, 4]], np.float32) * np.float32(scale))
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(rows, [[0.6, 0.8]], rtol=1e-6)
+
+
 @pytest.mark.parametrize("repeat", [1, 5], ids=["one row each", "five rows each"])
 def test_the_layout_of_vsepp_is_read_with_and_without_repeated_rows(tmp_path, captions, repeat):
     (tmp_path / "dev_caps.txt.gz").write_bytes(gzip.compress(captions(7).encode()))
