@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from rmsrepro.config import TaskConfig
@@ -55,6 +56,8 @@ class Config(TaskConfig):
                 raise ConfigError(f"task.{field}={getattr(self, field)}: allowed are {', '.join(allowed)}")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"task.dropout={self.dropout}: allowed is 0 <= dropout < 1")
+        if not math.isfinite(self.gain_init):
+            raise ConfigError(f"task.gain_init={self.gain_init}: allowed is a finite number")
         if not 0 <= self.loss_eps < 1:
             raise ConfigError(f"task.loss_eps={self.loss_eps}: allowed is 0 <= loss_eps < 1")
         if self.truncate != -1 and self.truncate < 1:

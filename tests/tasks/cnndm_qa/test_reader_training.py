@@ -91,6 +91,7 @@ def test_without_test_questions_the_validation_decides(load_task, questions, cap
         ("task.hidden=0", r"task\.hidden=0: allowed is 1 or more"),
         ("task.dropout=1", r"task\.dropout=1\.0: allowed is 0 <= dropout < 1"),
         ("task.sentences=0", r"task\.sentences=0: allowed is 1 or more"),
+        ("task.gain_init=nan", r"task\.gain_init=nan: allowed is a finite number"),
         ("task.truncate=0", r"task\.truncate=0: allowed is 1 or more, or -1"),
         ("task.norm_sites=all", r"task\.norm_sites=all: allowed are lstm, everywhere"),
         ("task.init=zeros", r"task\.init=zeros: allowed are attentive_reader, independent"),
