@@ -26,6 +26,8 @@ class SearchConfig:
     """The longest translation is this times the source's subwords, and `max_length_extra`."""
     max_length_extra: int = 10
     """Subwords that even the shortest source's translation may have."""
+    max_length: int = 512
+    """No translation has more subwords, so that a line of thousands does not take a run's time."""
     n_best: int = 1
     """Translations of each test sentence that are written down."""
     allow_unknown: bool = False
@@ -38,6 +40,7 @@ class SearchConfig:
         for name in ("beam", "n_best", "sentences"):
             _at_least(f"search.{name}", getattr(self, name), 1)
         _at_least("search.max_length_extra", self.max_length_extra, 1)
+        _at_least("search.max_length", self.max_length, 1)
         if self.n_best > self.beam:
             raise ConfigError(
                 f"task.search.n_best={self.n_best}: at most task.search.beam={self.beam} translations are found"

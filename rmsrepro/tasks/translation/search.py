@@ -76,7 +76,8 @@ class _Beams:
         self.sentences = list(range(len(source)))
         self.complete: list[list[Hypothesis]] = [[] for _ in self.sentences]
         self.limits = [
-            int((length - 1) * options.max_length_factor) + options.max_length_extra for length in lengths.tolist()
+            min(int((length - 1) * options.max_length_factor) + options.max_length_extra, options.max_length)
+            for length in lengths.tolist()
         ]
         self.memory, state = model.encode(source, lengths)
         rows = torch.arange(len(source), device=source.device).repeat_interleave(beam)

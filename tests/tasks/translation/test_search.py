@@ -98,6 +98,14 @@ def test_a_model_that_never_ends_is_stopped_at_the_length_of_each_source(beam):
         assert [len(h.tokens) for h in hypotheses] == [2 * len(source) + 3 - 1] * beam
 
 
+def test_no_line_is_so_long_that_its_translation_takes_thousands_of_steps():
+    bias = torch.zeros(9)
+    bias[EOS] = -1000.0
+    searched = options(max_length_factor=2.0, max_length=7)
+    found = translate(TableModel(9, bias=bias), [[4] * 6000, [5]], searched, beam=2)
+    assert [len(hypotheses[0].tokens) for hypotheses in found] == [6, 5]
+
+
 def test_a_blank_source_has_a_blank_translation_at_its_place():
     torch.manual_seed(4)
     model = TableModel(9)
