@@ -8,8 +8,9 @@ nn.LSTM, nn.Linear with the embedding's weight, log-softmax and NLL loss, clip_g
 sizes, dropout, data, batches and machine. Time is that of training steps; evaluation is in neither arm. On a machine
 that others use too, `--threads 1` and the second figure, from the processor time of this process, say more.
 
-`--match STEPS` compares quality instead: both models, without norm, take as many SGD steps on the same batches at the
-same rate from seeds of their own, and their validation perplexities stand side by side.
+`--match STEPS` compares quality instead: both models, without norm, take as many SGD steps on the same batches, their
+rate falling to zero along one cosine, and their validation perplexities stand side by side. (At a constant rate of 20
+the last step's noise is larger than any difference.)
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from rmsrepro.runs.machine import hardware
 from rmsrepro.tasks.lstm_lm.task import Task
 from rmsrepro.train.distributed import World
 from rmsrepro.train.loop import Hooks, Trainer
+from rmsrepro.train.schedule import lr_at
 
 _LR, _CLIP = 20.0, 0.25
 _STOCK = "stock nn.LSTM"
@@ -65,7 +67,7 @@ class TrainingOnly(Task):
         return super().evaluate(model, "valid")["valid/loss"]
 
 
-def stock(task: Task, steps: int, seed: int = 1) -> tuple[Callable[[], None], StockModel]:
+def stock(task: Task, steps: int, seed: int = 1, *, anneal: bool = False) -> tuple[Callable[[], None], StockModel]:
     """Return a function that trains `steps` steps of the stock loop, and the model that it trains."""
     settings = task.settings
     torch.manual_seed(seed)
@@ -86,7 +88,7 @@ def stock(task: Task, steps: int, seed: int = 1) -> tuple[Callable[[], None], St
             with torch.no_grad():
                 for parameter in model.parameters():
                     assert parameter.grad is not None
-                    parameter.add_(parameter.grad, alpha=-_LR)
+                    parameter.add_(parameter.grad, alpha=-lr_at(done, steps, task.cfg.train) if anneal else -_LR)
             loss.item()
             done += 1
 
@@ -108,7 +110,7 @@ def stock_loss(model: StockModel, ids: Tensor, piece: int = 700) -> float:
 def match(task: TrainingOnly, steps: int, seeds: list[int]) -> None:
     """Print both models' validation perplexity after as many steps, seed by seed."""
     for seed in seeds:
-        train_stock, stock_model = stock(task, steps, seed)
+        train_stock, stock_model = stock(task, steps, seed, anneal=True)
         train_ours, trainer = ours(task, "none", steps, seed)
         train_stock()
         train_ours()
@@ -155,6 +157,8 @@ def main() -> None:
         torch.set_num_threads(arguments.threads)
     overrides = ["task=lstm_lm", f"data={arguments.data}", f"task.hidden={arguments.hidden}", "task.test_split=valid"]
     overrides += ["train.eval_every=0", "train.epochs=1000.0"]
+    if arguments.match:
+        overrides += ["train.schedule=cosine"]
     cfg = compose_config(overrides + ([f"data.root={arguments.root}"] if arguments.root else []))
     task = TrainingOnly(cfg, torch.device("cpu"))
     task.load()
