@@ -155,7 +155,13 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    overrides = ["task=lstm_lm", f"data={arguments.data}", f"task.hidden={arguments.hidden}", "task.test_split=valid"]
+    overrides = [
+        "task=lstm_lm",
+        "norm=none",
+        f"data={arguments.data}",
+        f"task.hidden={arguments.hidden}",
+        "task.test_split=valid",
+    ]
     overrides += ["train.eval_every=0", "train.epochs=1000.0"]
     if arguments.match:
         overrides += ["train.schedule=cosine"]
