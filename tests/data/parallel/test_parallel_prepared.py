@@ -140,7 +140,8 @@ def test_a_killed_start_leaves_nothing_that_is_taken_for_whole(corpus, start, lo
     out, err = start().communicate(timeout=120)
     assert out.endswith(" 300 False\n"), err
     assert training_text(load()) == list(zip(corpus["train.en"], corpus["train.de"], strict=True))
-    left = kept_files(tmp_path / "cache")
+    # A checksum whose writing was cut short may stay under its temporary name, which nobody reads.
+    left = [name for name in kept_files(tmp_path / "cache") if not name.startswith("examined/")]
     assert not [name for name in left if "shards" in name or "merged" in name or name.endswith(".tmp")]
 
 
