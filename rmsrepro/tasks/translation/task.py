@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -47,20 +47,7 @@ class TranslationTask(base.Task):
 
     def load(self) -> None:
         """Read, encode and bucket the sentence pairs."""
-        cfg = self.settings
-        options = PairOptions(
-            source=cfg.source,
-            target=cfg.target,
-            vocabulary=cfg.vocabulary,
-            lowercase=cfg.lowercase,
-            tokenized=cfg.tokenized,
-            max_length=cfg.max_length,
-            limit_pairs=cfg.limit_pairs,
-            folder=cfg.folder,
-            train_stem=cfg.train_stem,
-            valid_stem=cfg.valid_stem,
-            test_stem=cfg.test_stem,
-        )
+        options = PairOptions(**{option.name: getattr(self.settings, option.name) for option in fields(PairOptions)})
         cache = prepared_root(fallback=runs_root(self.cfg.runs.root).parent / "prepared")
         self.data = load_pairs(self.cfg.data.name, self.data_root, options, cache)
         if not self.data.tests:

@@ -10,10 +10,7 @@ import pytest
 import torch
 
 from rmsrepro.compose import compose_config
-from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.cnndm_qa.task import Task
-from rmsrepro.train.distributed import World
-from rmsrepro.train.loop import Trainer
 
 SMALL = ["task=cnndm_qa", "data=cloze", "task.hidden=8", "train.batch_size=4", "track=none", "seed=3"]
 SMALL += ["task.read_out=vocabulary", "task.entities=permuted", "task.sentences=4"]
@@ -63,16 +60,3 @@ def load_task(questions: Path) -> Callable[..., Task]:
         return task
 
     return load
-
-
-@pytest.fixture
-def start_trainer(load_task: Callable[..., Task]) -> Callable[..., Trainer]:
-    """Return a function that builds a trainer on the questions with some overrides."""
-
-    def start(*overrides: str) -> Trainer:
-        task = load_task(*overrides)
-        torch.manual_seed(task.cfg.seed)
-        model = task.build_model(NormFactory(task.cfg.norm, task.cfg.impl))
-        return Trainer(task, model, task.cfg, torch.device("cpu"), World())
-
-    return start

@@ -8,10 +8,7 @@ import pytest
 import torch
 
 from rmsrepro.compose import compose_config
-from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.lstm_lm.task import Task
-from rmsrepro.train.distributed import World
-from rmsrepro.train.loop import Trainer
 
 SMALL = ["task=lstm_lm", "data=text", "task.hidden=8", "task.bptt=5", "train.batch_size=4", "track=none", "seed=3"]
 
@@ -50,16 +47,3 @@ def load_task(corpus: Path) -> Callable[..., Task]:
         return task
 
     return load
-
-
-@pytest.fixture
-def start_trainer(load_task: Callable[..., Task]) -> Callable[..., Trainer]:
-    """Return a function that builds a trainer on the corpus with some overrides."""
-
-    def start(*overrides: str) -> Trainer:
-        task = load_task(*overrides)
-        torch.manual_seed(task.cfg.seed)
-        model = task.build_model(NormFactory(task.cfg.norm, task.cfg.impl))
-        return Trainer(task, model, task.cfg, torch.device("cpu"), World())
-
-    return start

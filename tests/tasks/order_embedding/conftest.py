@@ -10,10 +10,7 @@ import pytest
 import torch
 
 from rmsrepro.compose import compose_config
-from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.order_embedding.task import Task
-from rmsrepro.train.distributed import World
-from rmsrepro.train.loop import Trainer
 
 SMALL = ["task=order_embedding", "data=captions", "task.word=8", "task.hidden=16", "train.batch_size=8", "track=none"]
 KINDS, WIDTH = 6, 12
@@ -62,16 +59,3 @@ def load_task(pairs_root: Path) -> Callable[..., Task]:
         return task
 
     return load
-
-
-@pytest.fixture
-def start_trainer(load_task: Callable[..., Task]) -> Callable[..., Trainer]:
-    """Return a function that builds a trainer on them with some overrides."""
-
-    def start(*overrides: str) -> Trainer:
-        task = load_task(*overrides)
-        torch.manual_seed(task.cfg.seed)
-        model = task.build_model(NormFactory(task.cfg.norm, task.cfg.impl))
-        return Trainer(task, model, task.cfg, torch.device("cpu"), World())
-
-    return start

@@ -8,10 +8,7 @@ import torch
 from tasks.translation.corpus import write_corpus
 
 from rmsrepro.compose import compose_config
-from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.transformer.task import Task
-from rmsrepro.train.distributed import World
-from rmsrepro.train.loop import Trainer
 
 SMALL = [
     "task=transformer",
@@ -62,16 +59,3 @@ def load_task(small: list[str]) -> Callable[..., Task]:
         return task
 
     return load
-
-
-@pytest.fixture
-def start_trainer(load_task: Callable[..., Task]) -> Callable[..., Trainer]:
-    """Return a function that builds a trainer with some overrides."""
-
-    def start(*overrides: str) -> Trainer:
-        task = load_task(*overrides)
-        torch.manual_seed(task.cfg.seed)
-        model = task.build_model(NormFactory(task.cfg.norm, task.cfg.impl))
-        return Trainer(task, model, task.cfg, torch.device("cpu"), World())
-
-    return start
