@@ -90,10 +90,7 @@ status: $(READY) ## Tell what is done, running, failed and still to do, and how 
 timing: $(READY) ## Time whole training steps of every task, norm and implementation on this machine
 	$(BIN)/python -m rmsrepro.bench steps --all --publish $(ARGS)
 
-gpu-readme: $(READY) ## Put the overview of what was reproduced, from the committed records, into README.md
-	$(BIN)/python -m rmsrepro.report --readme README.md runs.root=$(VENV)/no-runs
-
-check: $(READY) ## Test and time the kernels on a CUDA GPU, at most 8 minutes; says so where there is none
+gpu-check: $(READY) ## Test and time the kernels on a CUDA GPU, at most 8 minutes; says so where there is none
 	$(BIN)/python scripts/gpu_check.py
 
 clean: ## Remove the virtual environment and what tools left behind; runs stay

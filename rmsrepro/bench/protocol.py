@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -22,6 +22,21 @@ MIN_CALLS, MAX_CALLS = 1, 10_000
 MIN_BLOCKS = 3
 #: Calls longer than this do not notice that another arm has been at the caches, and go without the unmeasured call.
 LONG_CALL_MS = 200.0
+
+
+@runtime_checkable
+class Paired(Protocol):
+    """An arm whose work differs from call to call, as training steps of unlike batches do.
+
+    All such arms make the same number of calls in a block, so that each can do in it what the others do. They come
+    with their first call made.
+    """
+
+    def begin(self, calls: int) -> None:
+        """Prepare for a block of `calls` calls, each time the same."""
+
+    def __call__(self) -> object:
+        """Do the work of one call."""
 
 
 @dataclass(frozen=True)
@@ -85,18 +100,25 @@ def measure(
         raise ValueError(f"blocks={blocks}: at least 2 are needed for a spread")
     synchronise = torch.cuda.synchronize if device.startswith("cuda") else _nothing
     started_s = time.perf_counter()
-    call_us = {name: _warm_up(run, block_ms, synchronise) for name, run in arms.items()}
+    distinct = {id(run): run for run in arms.values()}
+    settled = {key: _warm_up(run, block_ms, synchronise) for key, run in distinct.items()}
+    call_us = {name: settled[id(run)] for name, run in arms.items()}
     if budget_s is not None:
         left_s = budget_s - (time.perf_counter() - started_s)
         blocks, block_ms = fit_into(left_s, list(call_us.values()), blocks, block_ms)
     calls = {name: calls_in(block_ms, us) for name, us in call_us.items()}
+    if paired := {name: run for name, run in arms.items() if isinstance(run, Paired)}:
+        calls |= dict.fromkeys(paired, calls_in(block_ms, statistics.median(call_us[name] for name in paired)))
     times: dict[str, list[float]] = {name: [] for name in arms}
     order, rng = list(arms), random.Random(seed)
     for _ in range(blocks):
         rng.shuffle(order)
         for name in order:
-            warm = call_us[name] < LONG_CALL_MS * 1000
-            times[name].append(_time_us(arms[name], calls[name], synchronise, warm=warm))
+            if call_us[name] < LONG_CALL_MS * 1000:
+                arms[name]()
+            if name in paired:
+                paired[name].begin(calls[name])
+            times[name].append(_time_us(arms[name], calls[name], synchronise))
     return {name: Timing(tuple(times[name]), calls[name]) for name in arms}
 
 
@@ -138,17 +160,20 @@ def fit_into(budget_s: float, call_us: Sequence[float], blocks: int, block_ms: f
 
 def _warm_up(run: Callable[[], object], block_ms: float, synchronise: Callable[[], None]) -> float:
     """Call an arm until caches and compilers have settled; returns the microseconds that a call then takes."""
-    run()
-    run()
-    once_us = _time_us(run, 1, synchronise, warm=False)
+    if isinstance(run, Paired):
+        run.begin(1)
+    else:
+        run()
+    once_us = _time_us(run, 1, synchronise)
+    if once_us > max(block_ms, LONG_CALL_MS) * 1000:
+        return once_us
+    once_us = _time_us(run, 1, synchronise)
     if once_us > block_ms * 1000:
         return once_us
-    return min(_time_us(run, 2, synchronise) for _ in range(3))
+    return min(_time_us(run, 3, synchronise) for _ in range(3))
 
 
-def _time_us(run: Callable[[], object], calls: int, synchronise: Callable[[], None], *, warm: bool = True) -> float:
-    if warm:
-        run()
+def _time_us(run: Callable[[], object], calls: int, synchronise: Callable[[], None]) -> float:
     synchronise()
     start = time.perf_counter()
     for _ in range(calls):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from rmsrepro import seeding
+from rmsrepro.bench.step_batches import by_size, spread
 from rmsrepro.config import Config
 from rmsrepro.errors import ConfigError, UserError
 from rmsrepro.norms.factory import NormFactory
@@ -86,7 +87,7 @@ def makes_up_data(task: str) -> bool:
 
 
 class StepArm:
-    """One arm: a trainer's own step at a learning rate of 0, so that every call does the same work.
+    """One arm: a trainer's own step at a learning rate of 0, so that a block of every arm is the same work.
 
     A loss or gradient may still overflow, as a partial statistic over few features that dropout sets to 0 does. On a
     CPU the trainer then stops before the optimiser's part: the arm starts anew from its first parameters, and
@@ -96,19 +97,27 @@ class StepArm:
     def __init__(self, trainer: Trainer, beta1: float) -> None:
         self._trainer = trainer
         self._first = [parameter.detach().clone() for parameter in trainer.parameters]
+        self._batches = by_size(trainer.task)
+        self._chosen, self._next = spread(self._batches, 1), 0
+        trainer.carry = trainer.task.initial_carry()
         self.calls = self.cut_short = 0
         set_hyperparameters(trainer.optimizer, 0.0, beta1)
+
+    def begin(self, calls: int) -> None:
+        """Choose the batches of the next `calls` calls."""
+        self._chosen, self._next = spread(self._batches, calls), 0
 
     def __call__(self) -> None:
         """Make one step."""
         trainer = self._trainer
         self.calls += 1
+        trainer.step = self._chosen[self._next % len(self._chosen)]
+        self._next += 1
         try:
             trainer.train_step(0.0)
         except DivergedError:
             self.cut_short += 1
             self._start_anew()
-        trainer.step += 1
         trainer.optimizer.zero_grad(set_to_none=True)
 
     @torch.no_grad()

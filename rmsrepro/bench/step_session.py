@@ -18,7 +18,7 @@ from rmsrepro.bench.step_arms import REFERENCE, Contest, build_steps, counterpar
 
 #: Names beside the arms' own: a reference arm once more, and work that never changes.
 _AGAIN, _SENTINEL = " again", "sentinel"
-_SENTINEL_WIDTH = 512
+_SENTINEL_WIDTH, _SENTINEL_PRODUCTS = 512, 16
 #: A session whose sentinel became this much slower or faster deserves a warning.
 MOST_DRIFT = 0.05
 
@@ -114,7 +114,12 @@ def _reference(contest: Contest, timed: Iterable[str], arm: str) -> str:
 
 
 def _sentinel(device: torch.device) -> Callable[[], object]:
-    """Return a product of two fixed matrices: the same work in every block of every session."""
+    """Return products of two fixed matrices: the same work in every block of every session, for some 20 ms a call."""
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.randn(_SENTINEL_WIDTH, _SENTINEL_WIDTH, generator=generator).to(device) for _ in range(2))
-    return lambda: a @ b
+
+    def multiply() -> None:
+        for _ in range(_SENTINEL_PRODUCTS):
+            torch.mm(a, b)
+
+    return multiply

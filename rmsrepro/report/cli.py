@@ -68,7 +68,10 @@ def main(argv: Sequence[str]) -> int:
         options = parse(argv)
         if options.publish:
             return _publish(options)
-        index = build_index(options.published, runs_root(options.runs_root))
+        runs = runs_root(options.runs_root)
+        index = build_index(options.published, runs)
+        if options.runs_root and not runs.is_dir():
+            index.notes.append(f"runs.root={runs}: no such folder, so there are committed records only")
         tables = {name: build_tables(load_plan(name), index, options.size) for name in options.plans or plan_names()}
         if options.check:
             return _check(tables, index)
@@ -89,10 +92,11 @@ def main(argv: Sequence[str]) -> int:
 def parse(argv: Sequence[str]) -> Options:
     """Read the command line; raises ConfigError that says what is allowed."""
     options, rest = Options(), list(argv)
-    if rest[:1] in (["publish"], ["figures"]):
-        setattr(options, rest.pop(0), True)
     while rest:
         argument = rest.pop(0)
+        if argument in ("publish", "figures"):
+            setattr(options, argument, True)
+            continue
         if argument == "--check":
             options.check = True
             continue

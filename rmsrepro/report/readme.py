@@ -12,6 +12,7 @@ from rmsrepro.report.overview import OUTCOMES, Tally, tally
 from rmsrepro.report.tables import Table
 from rmsrepro.report.text import NONE, Text
 from rmsrepro.runs.atomic import write_bytes_atomic
+from rmsrepro.sweep.plan import load_plan
 
 BEGIN, END = "<!-- overview: written by `make readme` -->", "<!-- overview ends -->"
 
@@ -47,12 +48,13 @@ def _reason(error: OSError | UnicodeDecodeError) -> str:
 
 
 def _state(lines: Sequence[Tally], *, time: bool) -> str:
-    said = []
+    said, lines = [], [line for line in lines if line.what.startswith("time") == time]
+    untried = load_plan(lines[0].plan).untried_at("paper") if lines and not time else None
+    if untried is not None and not any(line.outcomes for line in lines):
+        return f"paper: {lines[0].claims or ''} {untried.state}".replace("  ", " ")
     for line in lines:
-        if line.what.startswith("time") != time:
-            continue
         counts = [f"{line.outcomes[name]} {name}" for name in OUTCOMES if line.outcomes[name]]
         counts += [f"{count} {state}" if line.claims else state for state, count in line.unmeasured.items()]
-        kind = line.what.removeprefix("time").removeprefix(", ")
-        said.append(f"{line.size}{f', {kind}' if time and kind else ''}: {', '.join(counts)}")
+        impl = line.what.removeprefix("time, impl=") if time and "=" in line.what else ""
+        said.append(f"{line.size}{impl and f', {impl}'}: {', '.join(counts)}")
     return "; ".join(said) or NONE

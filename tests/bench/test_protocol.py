@@ -61,3 +61,37 @@ def test_a_budget_leaves_no_arm_out() -> None:
     arms = {name: lambda: time.sleep(0.001) for name in "abc"}
     timings = protocol.measure(arms, blocks=50, block_ms=100.0, budget_s=0.001)
     assert {name: len(timing.block_us) for name, timing in timings.items()} == dict.fromkeys("abc", protocol.MIN_BLOCKS)
+
+
+class Uneven:
+    """An arm whose calls of a block take 1, 2, 3, ... milliseconds, `slower` times as long."""
+
+    def __init__(self, slower: float) -> None:
+        self.slower, self.at, self.blocks = slower, 0, []
+
+    def begin(self, calls: int) -> None:
+        self.at = 0
+        self.blocks.append(calls)
+
+    def __call__(self) -> None:
+        self.at += 1
+        time.sleep(self.slower * self.at / 1000)
+
+
+def test_uneven_calls_are_the_same_for_all_arms_of_a_block() -> None:
+    arms = {"one": Uneven(1.0), "two": Uneven(2.0), "even": lambda: time.sleep(0.001)}
+    timings = protocol.measure(arms, blocks=5, block_ms=30.0)
+    assert arms["one"].blocks == arms["two"].blocks
+    assert timings["one"].calls_per_block == timings["two"].calls_per_block > 1
+    assert protocol.ratio(timings["two"], timings["one"]).value == pytest.approx(2.0, rel=0.3)
+
+
+def test_an_arm_under_two_names_is_warmed_up_once() -> None:
+    calls: list[int] = []
+
+    def arm() -> None:
+        time.sleep(0.001)
+        calls.append(1)
+
+    protocol.measure({"a": arm, "b": arm}, blocks=2, block_ms=0.001)
+    assert len(calls) == 3 + 2 * 2 * 2

@@ -18,6 +18,7 @@ from rmsrepro.bench.step_arms import (
     counterpart,
     makes_up_data,
 )
+from rmsrepro.bench.step_batches import by_size, spread, tensors
 from rmsrepro.bench.step_records import publish
 from rmsrepro.bench.step_session import Session
 from rmsrepro.bench.step_table import to_markdown
@@ -45,19 +46,6 @@ MNIST = contest_of_task("mnist", ["none", "layernorm", "rmsnorm"], "tiny")
 SESSION = made_up(MNIST, none=(5.0, 5.1, 4.9, 5.0), layernorm=(10.0, 10.1, 9.9, 10.0), rmsnorm=(8.0, 8.2, 7.8, 8.0))
 
 
-def tensors(value):
-    """Return the tensors in a batch's inputs, however a task holds them."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, list | tuple):
-        parts = value
-    elif isinstance(value, dict):
-        parts = value.values()
-    else:
-        parts = getattr(value, "__dict__", {}).values()
-    return [tensor for part in parts for tensor in tensors(part)]
-
-
 def test_a_step_is_the_trainers_own_and_leaves_the_parameters_as_they_are(monkeypatch):
     trainers, norms = [], []
     monkeypatch.setattr("rmsrepro.bench.step_arms._require_room", lambda trainer, *_: trainers.append(trainer))
@@ -66,9 +54,9 @@ def test_a_step_is_the_trainers_own_and_leaves_the_parameters_as_they_are(monkey
     step = build_steps(contest, "composed", CPU, print)["layernorm"]
     (trainer,) = trainers
     before = [parameter.clone() for parameter in trainer.parameters]
-    for _ in range(19):  # past the end of the made-up epoch; the first step was made while building
+    for _ in range(19):  # more than there are made-up batches; the first step was made while building
         step()
-    assert trainer.step == len(norms) == step.calls == 20
+    assert len(norms) == step.calls == 20
     assert step.cut_short == 0
     assert all(map(torch.equal, before, trainer.parameters))
     assert all(parameter.grad is None for parameter in trainer.parameters)
@@ -105,6 +93,24 @@ def test_made_up_data_are_the_same_for_every_norm_and_need_no_files(task, tmp_pa
     ours, theirs = tensors(first.inputs), tensors(second.inputs)
     assert len(ours) == len(theirs) > 0
     assert all(map(torch.equal, ours, theirs))
+
+
+def test_a_block_is_of_the_same_batches_each_time_the_middle_one_where_it_is_of_one(monkeypatch):
+    contest = contest_of_task("cnndm_qa", ["none"], "tiny")
+    step = build_steps(contest, "composed", CPU, print)["none"]
+    task, seen = step._trainer.task, []
+    monkeypatch.setattr(task, "batch", lambda epoch, index, batch=task.batch: seen.append(index) or batch(epoch, index))
+    for calls in (1, 3, 3):
+        step.begin(calls)
+        for _ in range(calls):
+            step()
+    ordered = by_size(task)
+    sizes = [sum(tensor.numel() for tensor in tensors(task.batch(0, index).inputs)) for index in ordered]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+    assert seen[:7] == [*spread(ordered, 1), *spread(ordered, 3), *spread(ordered, 3)]
+    assert spread([4, 2, 7], 1) == [2]
+    assert spread([4, 2, 7], 6) == [4, 4, 2, 2, 7, 7]
 
 
 def test_an_arm_is_compared_within_its_code_base():

@@ -99,3 +99,14 @@ def test_the_report_needs_no_torch(tmp_path):
         "sys.exit(code or int('torch' in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+
+
+def test_a_runs_root_that_is_not_there_is_said(report, tmp_path):
+    assert f"{tmp_path / 'runs'}: no such folder" in report()[2]
+    (tmp_path / "runs").mkdir()
+    assert "no such folder" not in report()[2]
+
+
+def test_figures_may_stand_behind_other_words(tmp_path, capsys):
+    assert main(["--published", str(tmp_path), "plan=figure4", "--out", str(tmp_path / "f"), "figures"]) == 0
+    assert "figures written" in capsys.readouterr().err
