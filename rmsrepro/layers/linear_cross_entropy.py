@@ -4,7 +4,8 @@
 the gradients of both, and a scatter), 93 MB each at 700 tokens and 33,278 words; most of its time beyond the matrix
 products goes into moving and newly mapping that memory. Here a few hundred rows at a time pass through one array,
 kept from step to step, that holds their logits, then their softmax, then their gradient; the gradients of x, weight
-and bias are summed up on the way, so that the backward pass only scales them.
+and bias are summed up on the way, so that the backward pass only scales them. In float32 on a CPU one kernel does all
+of that (`rmsrepro/kernels/cpu/cross_entropy.cpp`), elsewhere torch's operations.
 
 Label smoothing costs no pass over the array: the sum of a row's logits is one scalar product with the sum of the
 weight's rows, and what it adds to the gradients is of rank one.
@@ -19,6 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from rmsrepro.kernels.cpu import cross_entropy
 
 #: Columns of one matrix product on a CPU. Whole rows of [N, V] lie so far apart that a product which writes them at
 #: once spends a third of its time on page look-ups; blocks of 512 to 1024 columns do not.
@@ -141,27 +144,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
         workspace: Workspace,
         needs_grad: bool,
     ) -> Tensor:
-        dtype, classes = _at_least_float32(x.dtype), len(weight)
-        wanted_share, every_share = smoothing.shares(classes)
-        sums = _Sums(x, weight, bias, dtype, ctx.needs_input_grad[:3] if needs_grad else (False,) * 3)
-        rows = max(min(len(x), _rows_at_once(x, classes)), 1)
-        whole = workspace.take(rows, classes, x, dtype)
-        for start in range(0, len(x), rows):
-            block = slice(start, start + rows)
-            part, wanted = x[block], targets[block].unsqueeze(1)
-            scale = None if row_weights is None else row_weights[block].to(dtype)
-            array = whole[: len(part)]
-            _logits(part, weight, bias, array)
-            logits = array.gather(1, wanted).squeeze(1) if every_share else None
-            losses = _softmax_in_place(array, wanted, part, weight, bias)
-            if logits is not None:
-                losses = losses.add_(logits, alpha=every_share * classes)
-            sums.loss += losses.sum() if scale is None else losses @ scale
-            if needs_grad:
-                array.scatter_add_(1, wanted, array.new_full((1, 1), -wanted_share).expand(len(part), 1))
-                sums.add_gradients(block, array if scale is None else array.mul_(scale.unsqueeze(1)))
-        workspace.give_back(whole)
-        sums.smooth(every_share, smoothing.entropy(classes), row_weights)
+        wants = ctx.needs_input_grad[:3] if needs_grad else (False,) * 3
+        compute = _in_one_kernel if cross_entropy.serves(x, weight, bias) else _in_blocks_of_rows
+        sums = compute(x, weight, bias, targets, row_weights, smoothing.shares(len(weight)), workspace, wants)
+        sums.smooth(smoothing.shares(len(weight))[1], smoothing.entropy(len(weight)), row_weights)
         ctx.grads = sums.gradients() if needs_grad else None
         return sums.loss
 
@@ -222,6 +208,59 @@ class _Sums:
         """Return the three gradients in the types of their tensors."""
         found = zip((self.x, self.weight, self.bias), self.inputs, strict=True)
         return tuple(None if grad is None or like is None else grad.to(like.dtype) for grad, like in found)
+
+
+def _in_one_kernel(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    row_weights: Tensor | None,
+    shares: tuple[float, float],
+    workspace: Workspace,
+    wants: tuple[bool, ...],
+) -> _Sums:
+    """Return loss and gradients without what smoothing adds to them, from the CPU kernel."""
+    sums = _Sums(x, weight, bias, x.dtype, (False,) * 3)
+    losses, sums.x, sums.weight, sums.bias = cross_entropy.linear_cross_entropy(
+        x, weight, bias, targets, row_weights, shares[0], wants
+    )
+    sums.loss += losses.sum() if row_weights is None else losses @ row_weights.to(losses.dtype)
+    return sums
+
+
+def _in_blocks_of_rows(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    row_weights: Tensor | None,
+    shares: tuple[float, float],
+    workspace: Workspace,
+    wants: tuple[bool, ...],
+) -> _Sums:
+    """Return loss and gradients without what smoothing adds to them, from torch's products."""
+    dtype, classes = _at_least_float32(x.dtype), len(weight)
+    wanted_share, every_share = shares
+    sums = _Sums(x, weight, bias, dtype, wants)
+    rows = max(min(len(x), _rows_at_once(x, classes)), 1)
+    whole = workspace.take(rows, classes, x, dtype)
+    for start in range(0, len(x), rows):
+        block = slice(start, start + rows)
+        part, wanted = x[block], targets[block].unsqueeze(1)
+        scale = None if row_weights is None else row_weights[block].to(dtype)
+        array = whole[: len(part)]
+        _logits(part, weight, bias, array)
+        logits = array.gather(1, wanted).squeeze(1) if every_share else None
+        losses = _softmax_in_place(array, wanted, part, weight, bias)
+        if logits is not None:
+            losses = losses.add_(logits, alpha=every_share * classes)
+        sums.loss += losses.sum() if scale is None else losses @ scale
+        if any(wants):
+            array.scatter_add_(1, wanted, array.new_full((1, 1), -wanted_share).expand(len(part), 1))
+            sums.add_gradients(block, array if scale is None else array.mul_(scale.unsqueeze(1)))
+    workspace.give_back(whole)
+    return sums
 
 
 def _rows_at_once(x: Tensor, classes: int) -> int:

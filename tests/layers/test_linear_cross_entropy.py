@@ -37,7 +37,7 @@ def test_a_shared_workspace_serves_passes_in_flight_and_shorter_ones():
 
 def test_a_pass_without_gradients_leaves_the_array_to_the_next():
     workspace = Workspace()
-    (x, weight, bias), targets = draw()
+    (x, weight, bias), targets = draw(dtype=torch.float64)
     with torch.no_grad():
         first = linear_cross_entropy(x, weight, bias, targets, workspace)
         array = workspace._idle

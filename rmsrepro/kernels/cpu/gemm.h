@@ -23,7 +23,8 @@ constexpr int64_t ROW_BLOCK = 10 * TILE_ROWS;
 
 struct Matrix {
   const float* at;
-  int64_t row, depth;  // strides
+  int64_t row, depth;                    // strides
+  int64_t run = INT64_MAX, jump = 0;     // so many steps in depth are followed by a jump to where the next lie
 };
 
 RR_INLINE int64_t panel_count(int64_t columns) { return (columns + PANEL - 1) / PANEL; }
@@ -68,25 +69,28 @@ RR_ROW void pack_tile(Matrix a, int64_t rows, int64_t depth, float* packed) {
         packed[k * rows + i] = a.at[i * a.row + k * a.depth];
 }
 
-// `Copied`: the rows of A lie side by side, a.row = 1 and a.depth = Rows.
-template <int Rows, int Vectors, bool Copied>
+// `SideBySide`: a.row = 1; otherwise a.depth = 1.
+template <int Rows, int Vectors, bool SideBySide>
 RR_ROW void tile(Matrix a, const float* panel, int64_t depth, const float* bias, float* c, int64_t c_stride, bool add) {
-  const int64_t next_row = Copied ? 1 : a.row, next = Copied ? Rows : 1;
+  const int64_t next_row = SideBySide ? 1 : a.row, next = SideBySide ? a.depth : 1;
   Vec sum[Rows][Vectors];
 #pragma GCC unroll 12
   for (int i = 0; i < Rows; ++i) {
     const float* start = add ? c + i * c_stride : bias;
     for (int j = 0; j < Vectors; ++j) sum[i][j] = start ? load(start + j * LANES, Full{}) : Vec{};
   }
-  for (int64_t k = 0; k < depth; ++k) {
-    Vec b[Vectors];
-    for (int j = 0; j < Vectors; ++j) b[j] = load(panel + k * PANEL + j * LANES, Full{});
+  for (int64_t left = depth; left > 0; left -= a.run, a.at += a.jump) {
+    const float* end = panel + (left < a.run ? left : a.run) * PANEL;
+    for (; panel < end; panel += PANEL) {
+      Vec b[Vectors];
+      for (int j = 0; j < Vectors; ++j) b[j] = load(panel + j * LANES, Full{});
 #pragma GCC unroll 12
-    for (int i = 0; i < Rows; ++i) {
-      const Vec value = splat(a.at[i * next_row]);
-      for (int j = 0; j < Vectors; ++j) sum[i][j] += value * b[j];
+      for (int i = 0; i < Rows; ++i) {
+        const Vec value = splat(a.at[i * next_row]);
+        for (int j = 0; j < Vectors; ++j) sum[i][j] += value * b[j];
+      }
+      a.at += next;
     }
-    a.at += next;
   }
 #pragma GCC unroll 12
   for (int i = 0; i < Rows; ++i)
@@ -96,10 +100,10 @@ RR_ROW void tile(Matrix a, const float* panel, int64_t depth, const float* bias,
 typedef void (*Tile)(Matrix, const float*, int64_t, const float*, float*, int64_t, bool);
 
 template <int Rows, int Vectors>
-RR_INLINE Tile tile_of(int64_t rows, bool copied) {
+RR_INLINE Tile tile_of(int64_t rows, bool side_by_side) {
   if constexpr (Rows > 1)
-    if (rows < Rows) return tile_of<Rows - 1, Vectors>(rows, copied);
-  return copied ? tile<Rows, Vectors, true> : tile<Rows, Vectors, false>;
+    if (rows < Rows) return tile_of<Rows - 1, Vectors>(rows, side_by_side);
+  return side_by_side ? tile<Rows, Vectors, true> : tile<Rows, Vectors, false>;
 }
 
 // Run a tile at the right edge of C, where it is wider than what is left.

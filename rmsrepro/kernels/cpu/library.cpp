@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #endif
 
+#include "cross_entropy.h"
 #include "norm.h"
 #include "parallel.h"
 #include "recurrent.h"
@@ -59,6 +60,14 @@ const RecurrentKernels& recurrent() {
   return recurrent_portable;
 }
 
+const CrossEntropyKernels& cross_entropy() {
+#ifdef RR_X86
+  if (active == &norm_avx512) return cross_entropy_avx512;
+  if (active == &norm_avx2) return cross_entropy_avx2;
+#endif
+  return cross_entropy_portable;
+}
+
 }  // namespace
 
 float* scratch(int slot, int64_t floats) {
@@ -106,6 +115,7 @@ RR_EXPORT void rr_gru_forward(const RecurrentCall* call) { recurrent().gru_forwa
 RR_EXPORT void rr_gru_backward(const RecurrentCall* call) { recurrent().gru_backward(*call); }
 RR_EXPORT void rr_conditional_gru_forward(const ConditionalCall* call) { recurrent().conditional_gru_forward(*call); }
 RR_EXPORT void rr_conditional_gru_backward(const ConditionalCall* call) { recurrent().conditional_gru_backward(*call); }
+RR_EXPORT void rr_linear_cross_entropy(const CrossEntropyCall* call) { cross_entropy().linear_cross_entropy(*call); }
 RR_EXPORT void rr_multiply(const Product* product) { recurrent().multiply(*product); }
 RR_EXPORT void rr_activate(const float* x, float* y, int64_t n, int32_t is_tanh) { recurrent().activate(x, y, n, is_tanh); }
 
