@@ -1,7 +1,7 @@
 """Check the GPU kernels on the machine at hand: correctness, memory and speed, in at most eight minutes.
 
-Needs only torch, triton, numpy and pytest. Writes results/published/gpu-<device>.json; without a CUDA device it says
-so and exits 0.
+Needs only torch, triton, numpy, pytest and omegaconf. Writes results/published/gpu-<device>.json; without a CUDA device
+it says so and exits 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ("test_accuracy.py", "test_layouts.py", "test_special_rows.py", "test_properties.py", "test_operators.py")
+NORM_TESTS = ("test_accuracy.py", "test_layouts.py", "test_special_rows.py", "test_properties.py", "test_operators.py")
+TESTS = (
+    *(f"tests/kernels/{name}" for name in NORM_TESTS),
+    "tests/kernels/test_graphs.py",
+    "tests/layers/interpreted_recurrent.py",
+)
 TEST_SECONDS, BENCH_SECONDS = 240, 180
 
 
@@ -51,9 +56,8 @@ def main() -> int:
 
 def run_tests() -> dict[str, Any]:
     """Run the kernel tests, which take the GPU where there is one."""
-    files = [f"tests/kernels/{name}" for name in TESTS]
     command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider"]
-    command += ["--confcutdir", "tests/kernels", *files]  # other tests need more packages
+    command += ["--confcutdir", "tests/kernels", *TESTS]  # other tests need more packages
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=_environment(), capture_output=True, text=True, timeout=TEST_SECONDS, check=False

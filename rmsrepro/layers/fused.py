@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
@@ -18,6 +19,9 @@ from rmsrepro.layers.formula import row_formula, row_gain, row_shift
 from rmsrepro.layers.generic import Cell, State
 from rmsrepro.layers.options import CellOptions
 from rmsrepro.layers.projection import Projection
+
+#: Set to 1, it lets the layers replay CUDA graphs. Off by default: it has not been run on a GPU yet.
+CUDA_GRAPHS_VARIABLE = "RMSREPRO_CUDA_GRAPHS"
 
 
 def why_not_fused(x: Tensor, state: State, cell: Cell, options: CellOptions) -> str | None:
@@ -131,9 +135,9 @@ def _kernels(tensor: Tensor) -> Any:
     """Return the module with the kernels of the tensor's device."""
     if tensor.device.type == "cpu":
         return cpu
-    from rmsrepro.kernels.triton import recurrent as triton
+    from rmsrepro.kernels.triton import captured, recurrent
 
-    return triton
+    return captured if os.environ.get(CUDA_GRAPHS_VARIABLE) == "1" else recurrent
 
 
 def outer_bias(projection: Projection) -> Tensor | None:

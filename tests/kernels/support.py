@@ -30,3 +30,15 @@ def exact(
     if gain is not None:
         y = y * gain.double()
     return y if bias is None else y + bias.double()
+
+
+def capture_by_hand(function, inputs):
+    """Stand in for a recorded CUDA graph: keep inputs and results where they are, and compute again on replay."""
+    results = function(*inputs)
+
+    def replay() -> None:
+        for fixed, value in zip(results, function(*inputs), strict=True):
+            if fixed is not None:
+                fixed.copy_(value)
+
+    return results, replay
