@@ -18,6 +18,8 @@ SWEEP = size=$(SIZE) $(if $(SEEDS),seeds=$(SEEDS)) $(if $(WORKERS),workers=$(WOR
 PLANS := $(notdir $(basename $(wildcard conf/plan/*.yaml)))
 TRAINED := $(filter-out table1,$(PLANS))
 PLAN ?= $(TRAINED)
+# No run directories, so that only committed records count.
+COMMITTED = runs.root=$(VENV)/no-runs
 comma := ,
 empty :=
 PLAN_LIST = $(subst $(empty) $(empty),$(comma),$(strip $(PLAN)))
@@ -65,8 +67,11 @@ report: $(READY) ## Write the report, one page that opens offline, to results/re
 figures: $(READY) ## Write the paper's figures and the speed bars as SVG to results/figures
 	$(BIN)/python -m rmsrepro.report figures
 
-readme: $(READY) ## Put the overview of what was reproduced, from the committed records, into README.md
-	$(BIN)/python -m rmsrepro.report --readme README.md runs.root=$(VENV)/no-runs
+readme: $(READY) ## Bring README's overview and results/rendered up to date with the committed records
+	$(BIN)/python -m rmsrepro.report --readme README.md $(COMMITTED)
+	rm -rf results/rendered
+	$(BIN)/python -m rmsrepro.report --out results/rendered/tables $(COMMITTED)
+	$(BIN)/python -m rmsrepro.report figures --out results/rendered/figures $(COMMITTED)
 
 check: $(READY) ## Fail where committed records contradict each other
 	$(BIN)/python -m rmsrepro.report --check

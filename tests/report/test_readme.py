@@ -1,10 +1,11 @@
-"""The overview in README.md is that of the committed records."""
+"""The overview in README.md and the rendered tables beside it are those of the committed records."""
 
 from __future__ import annotations
 
 import pytest
 
 from rmsrepro.errors import ConfigError
+from rmsrepro.report.cli import main
 from rmsrepro.report.places import published_dir
 from rmsrepro.report.readme import BEGIN, END, summary, write_overview
 from rmsrepro.report.runs_index import build_index
@@ -21,6 +22,18 @@ def committed_tables():
 def test_readme_shows_what_the_committed_records_say():
     block = (REPOSITORY / "README.md").read_text().partition(BEGIN)[2].partition(END)[0]
     assert block.strip() == summary(committed_tables()), "`make readme` brings it up to date"
+
+
+def test_the_committed_tables_and_figures_show_what_the_committed_records_say(tmp_path):
+    where = [f"runs.root={tmp_path / 'none'}"]
+    assert main(["--out", str(tmp_path / "tables"), *where]) == 0
+    assert main(["figures", "--out", str(tmp_path / "figures"), *where]) == 0
+    for folder in ("tables", "figures"):
+        fresh, kept = tmp_path / folder, REPOSITORY / "results" / "rendered" / folder
+        names = sorted(path.name for path in fresh.iterdir())
+        assert names == sorted(path.name for path in kept.iterdir())
+        changed = [name for name in names if (fresh / name).read_bytes() != (kept / name).read_bytes()]
+        assert not changed, "`make readme` brings them up to date"
 
 
 def test_only_what_stands_between_the_marks_is_replaced(tmp_path):
