@@ -17,6 +17,7 @@ def test_every_table_and_figure_and_the_extensions_have_a_plan():
         *(f"table{n}" for n in range(1, 11)),
         *(f"figure{n}" for n in range(1, 8)),
         "cloze",
+        "cloze_brown",
         "lstm_lm",
         "mnist",
         "mnist_cnn",
