@@ -95,8 +95,10 @@ def linear_cross_entropy(
 
     x [N, D], weight [V, D], bias [V] or None, targets int64 [N], row_weights [N] (None: all 1). The products are
     taken in the autocast type where autocast is on; logits, softmax and sum in float32 at least. `reference` is the
-    same in stock operations. It cannot be differentiated twice, nor with respect to `row_weights`.
+    same in stock operations. It cannot be differentiated twice, nor with respect to `row_weights`. Raises ValueError
+    for other shapes, targets of another type, and tensors of several devices.
     """
+    _require_fitting(x, weight, bias, targets, row_weights)
     kind = x.device.type
     if torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
@@ -129,6 +131,25 @@ def reference(
     if smoothing.among_others:
         losses = losses + torch.xlogy(wanted, wanted).sum(1)
     return losses.sum() if row_weights is None else losses @ row_weights.to(losses.dtype)
+
+
+def _require_fitting(
+    x: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, row_weights: Tensor | None
+) -> None:
+    """Check all shapes, the targets' type and the devices, as the kernel reads plain addresses."""
+    rows, classes, depth = len(x), len(weight), weight.shape[-1]
+    expected = {
+        "x": (x, (rows, depth)),
+        "weight": (weight, (classes, depth)),
+        "bias": (bias, (classes,)),
+        "targets": (targets, (rows,)),
+        "row_weights": (row_weights, (rows,)),
+    }
+    for name, (given, wanted) in expected.items():
+        if given is not None and (given.shape != wanted or given.device != x.device):
+            raise ValueError(f"{name} is {list(given.shape)} on {given.device}, expected {list(wanted)} on {x.device}")
+    if targets.dtype != torch.int64:
+        raise ValueError(f"targets are {targets.dtype}, expected torch.int64")
 
 
 class _LinearCrossEntropy(torch.autograd.Function):

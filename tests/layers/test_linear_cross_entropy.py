@@ -1,5 +1,7 @@
 """The fused linear cross-entropy agrees with the stock operations, whatever happens between its passes."""
 
+import re
+
 import pytest
 import torch
 
@@ -109,3 +111,21 @@ def test_no_bias_is_a_bias_of_zero(scale):
         loss = linear_cross_entropy(x, weight, none, targets, smoothing=Smoothing(0.1))
         results.append((loss, *torch.autograd.grad(loss, [x, weight])))
     torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_does_not_fit_is_refused_before_any_memory_is_read(dtype):
+    (x, weight, bias), targets = draw(dtype=dtype)
+    wrong = {
+        "targets are torch.int32, expected torch.int64": (x, weight, bias, targets.int()),
+        "targets is [5] on cpu, expected [7] on cpu": (x, weight, bias, targets[:5]),
+        "targets is [7] on meta, expected [7] on cpu": (x, weight, bias, targets.to("meta")),
+        "bias is [1] on cpu, expected [11] on cpu": (x, weight, bias[:1], targets),
+        "x is [7, 5] on cpu, expected [7, 3] on cpu": (x, weight[:, :3], bias, targets),
+        "x is [7, 5, 1] on cpu, expected [7, 5] on cpu": (x[..., None], weight, bias, targets),
+    }
+    for message, tensors in wrong.items():
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            linear_cross_entropy(*tensors)
+    with pytest.raises(ValueError, match="row_weights"):
+        linear_cross_entropy(x, weight, bias, targets, row_weights=torch.ones(8))
