@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
 from rmsrepro.kernels.cpu import cross_entropy, library
 from rmsrepro.layers.linear_cross_entropy import Smoothing, linear_cross_entropy, reference
@@ -94,6 +95,13 @@ def test_logits_far_apart_neither_overflow_nor_lose_the_loss(instruction_set):
     odd = targets // 2 * 2 + 1
     stock = F.cross_entropy(x @ weight.t() + masked, odd, reduction="sum")
     torch.testing.assert_close(linear_cross_entropy(x, weight, masked, odd), stock)
+
+
+def test_a_counter_of_flops_sees_the_products():
+    leaves, targets = draw(30, 9, 70)
+    with FlopCounterMode(display=False) as counter:
+        linear_cross_entropy(*leaves, targets)
+    assert counter.get_total_flops() >= 2 * 30 * 9 * 70
 
 
 def test_a_target_that_is_no_class_is_refused():
