@@ -90,8 +90,8 @@ class StepArm:
     """One arm: a trainer's own step at a learning rate of 0, so that a block of every arm is the same work.
 
     A loss or gradient may still overflow, as a partial statistic over few features that dropout sets to 0 does. On a
-    CPU the trainer then stops before the optimiser's part: the arm starts anew from its first parameters, and
-    `cut_short` counts such calls.
+    CPU the trainer then stops before the optimiser's part: the arm starts anew from its first parameters and carry,
+    and `cut_short` counts such calls.
     """
 
     def __init__(self, trainer: Trainer, beta1: float) -> None:
@@ -122,6 +122,7 @@ class StepArm:
 
     @torch.no_grad()
     def _start_anew(self) -> None:
+        self._trainer.carry = self._trainer.task.initial_carry()
         for parameter, value in zip(self._trainer.parameters, self._first, strict=True):
             parameter.copy_(value)
         self._trainer.optimizer.state.clear()

@@ -12,19 +12,25 @@ from torch import Tensor
 
 from rmsrepro.tasks.base import Batch, Task
 
-#: Batches whose sizes are looked at, spread over the epoch.
+#: Steps whose batches are looked at, spread over the epoch.
 _LOOKED_AT = 64
 
 
 def by_size(task: Task) -> list[int]:
-    """Return the indices of batches from all over the first epoch, smallest first."""
-    number = task.batches_per_epoch()
-    indices = range(0, number, max(1, number // _LOOKED_AT))
-    return sorted(indices, key=lambda index: _numbers(task.batch(0, index)))
+    """Return steps from all over the first epoch, those of the smallest batches first."""
+    accumulate = task.cfg.train.accumulate
+    number = task.batches_per_epoch() // accumulate
+    steps = range(0, number, max(1, number // _LOOKED_AT))
+
+    def numbers(step: int) -> int:
+        first = step * accumulate
+        return sum(_numbers(task.batch(0, index)) for index in range(first, first + accumulate))
+
+    return sorted(steps, key=numbers)
 
 
 def spread(ordered: list[int], calls: int) -> list[int]:
-    """Return `calls` of the batches at even distances in size: of one the middle one, of many each about as often."""
+    """Return `calls` of the steps at even distances in size: of one the middle one, of many each about as often."""
     return [ordered[int((call + 0.5) * len(ordered) / calls)] for call in range(calls)]
 
 

@@ -29,7 +29,7 @@ from rmsrepro.report.records import TimingRecord, read_records
 from rmsrepro.report.runs_index import build_index
 from rmsrepro.report.tables import build_tables
 from rmsrepro.sweep.plan import load_plan
-from rmsrepro.tasks.base import build_task
+from rmsrepro.tasks.base import Batch, build_task
 
 SMALL = ("task.hidden=[8]", "train.batch_size=4")
 CPU = torch.device("cpu")
@@ -79,6 +79,17 @@ def test_an_arm_that_overflows_starts_anew_and_is_counted(monkeypatch):
     assert "rmsnorm: 25% of its steps overflowed and were cut short." in text
 
 
+def test_an_overflow_ends_with_the_call_it_comes_in_though_a_state_is_carried():
+    contest = contest_of_task("lstm_lm", ["none"], "tiny", ["task.hidden=8", "task.layers=1", "data=ptb"])
+    step = build_steps(contest, "composed", CPU, print)["none"]
+    step.begin(2)
+    with torch.no_grad():
+        step._trainer.parameters[0].fill_(torch.nan)
+    for _ in range(4):
+        step()
+    assert (step.calls, step.cut_short) == (5, 1)
+
+
 @pytest.mark.parametrize("task", [task for task in option_names("task") if makes_up_data(task)])
 def test_made_up_data_are_the_same_for_every_norm_and_need_no_files(task, tmp_path):
     def batch(norm):
@@ -111,6 +122,15 @@ def test_a_block_is_of_the_same_batches_each_time_the_middle_one_where_it_is_of_
     assert seen[:7] == [*spread(ordered, 1), *spread(ordered, 3), *spread(ordered, 3)]
     assert spread([4, 2, 7], 1) == [2]
     assert spread([4, 2, 7], 6) == [4, 4, 2, 2, 7, 7]
+
+
+def test_steps_that_accumulate_are_those_of_one_epoch_by_the_size_of_all_their_batches(monkeypatch):
+    contest = contest_of_task("mnist", ["none"], "tiny", ["train.accumulate=2"])
+    task = build_task(arm_config(contest, "none", "composed", "cpu"), CPU)
+    sizes = [9, 1, 2, 2, 1, 4, 7]
+    monkeypatch.setattr(task, "batches_per_epoch", lambda: len(sizes))
+    monkeypatch.setattr(task, "batch", lambda epoch, index: Batch(torch.zeros(sizes[index]), weight=1, items=1))
+    assert by_size(task) == [1, 2, 0]
 
 
 def test_an_arm_is_compared_within_its_code_base():
