@@ -65,3 +65,27 @@ def test_the_graphs_used_last_are_kept(monkeypatch):
         (result,) = graphs.run("name", lambda a: [2 * a], [torch.ones(length)])
         assert result.tolist() == [2.0] * length
     assert seen == [1, 2, 3, 2]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_inputs_that_share_memory_or_come_in_inference_mode_are_recorded_too(device):
+    graphs = recorder(device)
+
+    def call(number):
+        given = torch.full((), float(number), device=device).expand(2, 3)
+        (result,) = graphs.run("name", lambda a: [a + 1], [given])
+        torch.testing.assert_close(result, given + 1)
+
+    with torch.inference_mode():
+        for number in range(3):
+            call(number)
+    assert len(graphs) == 1
+    call(3)
+
+
+def test_shapes_that_never_return_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_COUNTED", 4)
+    graphs = recorder("cpu")
+    for length in range(20):
+        graphs.run("name", lambda a: [a + 1], [torch.zeros(length)])
+    assert len(graphs._calls) <= 4

@@ -22,6 +22,8 @@ Capture = Callable[[Function, Tensors], tuple[Tensors, Callable[[], None]]]
 _CALLS_BEFORE = 2
 #: Shapes whose graphs are kept, the last ones used. Each holds a copy of the inputs, the results and what lies between.
 _MOST = 16
+#: Shapes whose calls are counted, after which counting begins anew: lengths that never return must not pile up.
+_MOST_COUNTED = 1024
 
 
 @dataclass
@@ -65,6 +67,8 @@ class Graphs:
         key = (name, *(None if t is None else (t.shape, t.stride(), t.dtype, t.device) for t in inputs))
         recorded = self._recorded.get(key)
         if recorded is None:
+            if len(self._calls) >= _MOST_COUNTED:
+                self._calls.clear()
             self._calls[key] = self._calls.get(key, 0) + 1
             if self._calls[key] <= _CALLS_BEFORE:
                 return function(*inputs)
@@ -81,9 +85,8 @@ class Graphs:
         return [None if t is None else t.clone() for t in recorded.results]
 
     def _record(self, function: Function, inputs: Tensors) -> _Recorded:
-        fixed = [
-            None if t is None else torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device).copy_(t)
-            for t in inputs
-        ]
-        results, replay = self._capture(function, fixed)
+        # Ordinary memory, whatever mode the caller is in, and of its own for every element: later calls write to it.
+        with torch.inference_mode(False), torch.no_grad():
+            fixed = [None if t is None else torch.empty_like(t).copy_(t) for t in inputs]
+            results, replay = self._capture(function, fixed)
         return _Recorded(fixed, results, replay)
