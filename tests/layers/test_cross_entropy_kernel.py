@@ -97,6 +97,19 @@ def test_logits_far_apart_neither_overflow_nor_lose_the_loss(instruction_set):
     torch.testing.assert_close(linear_cross_entropy(x, weight, masked, odd), stock)
 
 
+def test_gradients_keep_their_digits_where_the_wanted_class_is_nearly_certain(instruction_set):
+    weight = torch.randn(200, 64) / 8
+    targets = torch.full((384,), 3)
+    x = 16 * weight[targets] + torch.randn(384, 64) / 10
+    leaves = [tensor.requires_grad_() for tensor in (x, weight, torch.zeros(200))]
+    exact = [leaf.detach().double().requires_grad_() for leaf in leaves]
+    _, _, *ours = results(linear_cross_entropy, leaves, targets)
+    loss, _, *theirs = results(reference, exact, targets)
+    assert loss < 0.05 * len(targets)
+    for a, b in zip(ours, theirs, strict=True):
+        assert (a - b).norm() < 1e-5 * b.norm()
+
+
 def test_a_counter_of_flops_sees_the_products():
     leaves, targets = draw(30, 9, 70)
     with FlopCounterMode(display=False) as counter:

@@ -3,7 +3,8 @@
 // Some hundred rows at a time: logits, then their exponentials, then the three products that need those. The logits lie
 // in panels, [panel][row][PANEL], as the tiles of the first product write them: so each later pass reads memory in
 // order, which rows of [V] would not allow (they are pages apart). Exponentials are never divided by their sum; the rows
-// of x and dx are. Nothing depends on the number of threads: sums over classes are kept for each chunk of panels.
+// of x and dx are. The wanted class's share of the sum is taken off its exponential before the products, whose sums would
+// otherwise cancel where it is nearly all of it. Nothing depends on the number of threads: sums over classes are kept for each chunk of panels.
 #include "cross_entropy.h"
 
 #include <cmath>
@@ -23,16 +24,20 @@ struct Block {
   const float* weight_by_class;  // W packed as [panel of V][D]
   const float* weight_by_depth;  // W packed as [panel of D][V]
   float* tiles;    // x, [tile][D][rows of the tile]
-  float* scaled;   // x divided by the row's sum of exponentials, packed as [panel of D][rows]
+  float* scaled;   // x times `scale`, packed as [panel of D][rows]
   float* logits;   // [panel of V][rows][PANEL]
   float* maxima;   // [chunk][rows], then of all chunks in the first
   float* sums;     // [chunk][rows], likewise
-  float* scale;    // [rows]
+  float* scale;    // [rows], the row's weight over its sum of exponentials
 
   int64_t tile_count() const { return (rows + TILE_ROWS - 1) / TILE_ROWS; }
   int64_t tile_start(int64_t tile) const { return tile * rows / tile_count(); }
   const float* x() const { return call.x + first * call.depth; }
   float* panel(int64_t index) const { return logits + index * rows * PANEL; }
+  float& at_target(int64_t row) const {
+    const int64_t target = call.targets[first + row];
+    return panel(target / PANEL)[row * PANEL + target % PANEL];
+  }
 };
 
 RR_INLINE Vec larger(Vec a, Vec b) { return a > b ? a : b; }
@@ -114,27 +119,21 @@ void begin_losses(const Block& b) {
       const float other = b.maxima[chunk * b.rows + i];
       if (other > b.maxima[i]) b.maxima[i] = other;
     }
-  for (int64_t i = 0; i < b.rows; ++i) {
-    const int64_t target = b.call.targets[b.first + i];
-    const float logit = b.panel(target / PANEL)[i * PANEL + target % PANEL];
-    b.call.losses[b.first + i] = b.maxima[i] - b.call.wanted * logit;
-  }
+  for (int64_t i = 0; i < b.rows; ++i) b.call.losses[b.first + i] = b.maxima[i] - b.call.wanted * b.at_target(i);
 }
 
+// Complete the losses, and turn exponentials into gradients by the logits, but for the scale of each row.
 void end_losses(const Block& b) {
   for (int64_t i = 0; i < b.rows; ++i) {
     double sum = 0.0;
     for (int64_t chunk = 0; chunk < b.chunks; ++chunk) sum += b.sums[chunk * b.rows + i];
     b.call.losses[b.first + i] += (float)std::log(sum);
     b.scale[i] = (float)((b.call.row_weights ? b.call.row_weights[b.first + i] : 1.0f) / sum);
+    b.at_target(i) = (float)(b.at_target(i) - b.call.wanted * sum);
   }
 }
 
-RR_INLINE float row_weight(const Block& b, int64_t row) {
-  return b.call.row_weights ? b.call.row_weights[b.first + row] : 1.0f;
-}
-
-// dx of some tiles: the exponentials times W, then what is left to do for each row.
+// dx of some tiles: the gradients by the logits times W, then the scale of each row.
 RR_ROW void input_gradient(const Block& b, int64_t begin, int64_t end) {
   const int64_t depth = b.call.depth, classes = b.call.classes, group = 2 * CHUNK;
   float* dx = b.call.dx + b.first * depth;
@@ -151,11 +150,10 @@ RR_ROW void input_gradient(const Block& b, int64_t begin, int64_t end) {
     }
   }
   for (int64_t i = b.tile_start(begin); i < b.tile_start(end); ++i) {
-    const Vec scale = splat(b.scale[i]), wanted = splat(b.call.wanted * row_weight(b, i));
-    const float* weight = b.call.weight + b.call.targets[b.first + i] * depth;
+    const Vec scale = splat(b.scale[i]);
     each_vec(0, depth, [&](int64_t j, auto lanes) RR_LAMBDA {
       float* at = dx + i * depth + j;
-      store(at, load(at, lanes) * scale - wanted * load(weight + j, lanes), lanes);
+      store(at, load(at, lanes) * scale, lanes);
     });
   }
 }
@@ -176,7 +174,7 @@ void scale_rows(const Block& b) {
   });
 }
 
-// The gradients of a panel's rows of W, and of the bias, but for the wanted classes.
+// The gradients of a panel's rows of W, and of the bias.
 RR_ROW void weight_gradient(const Block& b, int64_t p) {
   const int64_t depth = b.call.depth, v = p * PANEL;
   const int64_t classes = b.call.classes - v < PANEL ? b.call.classes - v : PANEL;
@@ -196,20 +194,6 @@ RR_ROW void weight_gradient(const Block& b, int64_t p) {
     store(total + j, sum, Full{});
   }
   for (int64_t n = 0; n < classes; ++n) b.call.dbias[v + n] += total[n];
-}
-
-void subtract_wanted(const Block& b) {
-  const int64_t depth = b.call.depth;
-  for (int64_t i = 0; i < b.rows; ++i) {
-    const int64_t target = b.call.targets[b.first + i];
-    const float wanted = b.call.wanted * row_weight(b, i);
-    if (b.call.dbias) b.call.dbias[target] -= wanted;
-    if (!b.call.dweight) continue;
-    each_vec(0, depth, [&](int64_t j, auto lanes) RR_LAMBDA {
-      float* at = b.call.dweight + target * depth + j;
-      store(at, load(at, lanes) - splat(wanted) * load(b.x() + i * depth + j, lanes), lanes);
-    });
-  }
 }
 
 void linear_cross_entropy(const CrossEntropyCall& call) {
@@ -244,7 +228,6 @@ void linear_cross_entropy(const CrossEntropyCall& call) {
     parallel_ranges(panels, CHUNK, [&](int64_t begin, int64_t end) {
       for (int64_t panel = begin; panel < end; ++panel) weight_gradient(b, panel);
     });
-    subtract_wanted(b);
   }
 }
 
