@@ -86,6 +86,28 @@ def test_uneven_calls_are_the_same_for_all_arms_of_a_block() -> None:
     assert protocol.ratio(timings["two"], timings["one"]).value == pytest.approx(2.0, rel=0.3)
 
 
+class Compiled:
+    """An arm that takes 50 milliseconds longer the first time it meets one of its calls."""
+
+    def __init__(self) -> None:
+        self.kinds, self.at, self.met = 1, 0, set()
+
+    def begin(self, calls: int) -> None:
+        self.kinds, self.at = calls, 0
+
+    def __call__(self) -> None:
+        kind = (self.kinds, self.at % self.kinds)
+        time.sleep(0.001 if kind in self.met else 0.051)
+        self.met.add(kind)
+        self.at += 1
+
+
+def test_what_a_kind_of_call_costs_once_is_not_measured() -> None:
+    timing = protocol.measure({"one": Compiled()}, blocks=3, block_ms=10.0)["one"]
+    assert timing.calls_per_block > 1
+    assert max(timing.block_us) < 20_000
+
+
 def test_an_arm_under_two_names_is_warmed_up_once() -> None:
     calls: list[int] = []
 
