@@ -74,7 +74,7 @@ readme: $(READY) ## Bring README's overview and results/rendered up to date with
 	$(BIN)/python -m rmsrepro.report figures --out results/rendered/figures $(COMMITTED)
 
 check: $(READY) ## Fail where committed records contradict each other
-	$(BIN)/python -m rmsrepro.report --check
+	$(BIN)/python -m rmsrepro.report --check $(COMMITTED)
 
 # A table is shown with what there is, even when some of its runs failed.
 $(TRAINED): $(READY)

@@ -95,6 +95,8 @@ def parse(argv: Sequence[str]) -> Options:
     while rest:
         argument = rest.pop(0)
         if argument in ("publish", "figures"):
+            if options.publish or options.figures:
+                raise ConfigError(f"{argument}: publish and figures are two commands; give one of them")
             setattr(options, argument, True)
             continue
         if argument == "--check":

@@ -110,3 +110,8 @@ def test_a_runs_root_that_is_not_there_is_said(report, tmp_path):
 def test_figures_may_stand_behind_other_words(tmp_path, capsys):
     assert main(["--published", str(tmp_path), "plan=figure4", "--out", str(tmp_path / "f"), "figures"]) == 0
     assert "figures written" in capsys.readouterr().err
+
+
+def test_two_commands_at_once_are_refused(capsys):
+    assert main(["figures", "publish", "plan=table4"]) == 2
+    assert "give one of them" in capsys.readouterr().err

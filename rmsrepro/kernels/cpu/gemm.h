@@ -148,7 +148,7 @@ void multiply_rows(Matrix a, int64_t rows, const float* panels, int64_t panel_de
 }
 
 // A product of any size; the rows of C are shared out among the threads.
-void multiply(const Product& p) {
+[[maybe_unused]] void multiply(const Product& p) {
   if (p.rows == 0 || p.columns == 0) return;
   const float* panels = pack_panels(p.b, p.b_depth, p.b_column, p.depth, p.columns);
   const int64_t pairs = (p.rows + 2 * ROW_BLOCK - 1) / (2 * ROW_BLOCK), blocks = p.rows > 1 ? 2 * pairs : 1;

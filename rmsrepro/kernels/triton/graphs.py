@@ -41,7 +41,8 @@ def capture_on_gpu(function: Function, inputs: Tensors) -> tuple[Tensors, Callab
         function(*inputs)
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    # Other threads may do as they like: the backward pass is recorded in autograd's.
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         results = function(*inputs)
     return results, graph.replay
 
