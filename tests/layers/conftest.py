@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
@@ -16,3 +18,12 @@ def kernels() -> None:
     """Skip where the compiled kernels are not built: only the generic loops run there."""
     if library.library is None:
         pytest.skip(library.missing)
+
+
+@pytest.fixture(params=["avx512", "avx2", "portable"])
+def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run with the CPU kernels of each instruction set that this processor has."""
+    if not library.use_instruction_set(request.param):
+        pytest.skip(f"this processor lacks {request.param}")
+    yield request.param
+    library.use_instruction_set(None)

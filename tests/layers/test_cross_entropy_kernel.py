@@ -7,18 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from rmsrepro.kernels.cpu import cross_entropy, library
+from rmsrepro.kernels.cpu import cross_entropy
 from rmsrepro.layers.linear_cross_entropy import Smoothing, linear_cross_entropy, reference
 
 pytestmark = pytest.mark.usefixtures("kernels")
-
-
-@pytest.fixture(params=["avx512", "avx2", "portable"])
-def instruction_set(request):
-    if not library.use_instruction_set(request.param):
-        pytest.skip(f"this processor lacks {request.param}")
-    yield request.param
-    library.use_instruction_set(None)
 
 
 def draw(rows, dim, classes, scale=1.0):

@@ -12,14 +12,6 @@ from rmsrepro.kernels.cpu import library, recurrent
 pytestmark = pytest.mark.usefixtures("kernels")
 
 
-@pytest.fixture(params=["avx512", "avx2", "portable"])
-def instruction_set(request):
-    if not library.use_instruction_set(request.param):
-        pytest.skip(f"this processor lacks {request.param}")
-    yield request.param
-    library.use_instruction_set(None)
-
-
 def activate(x: torch.Tensor, name: str) -> torch.Tensor:
     y = torch.full_like(x, float("nan"))
     assert library.library is not None
