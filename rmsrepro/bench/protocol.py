@@ -108,8 +108,12 @@ def measure(
         blocks, block_ms = fit_into(left_s, list(call_us.values()), blocks, block_ms)
     calls = {name: calls_in(block_ms, us) for name, us in call_us.items()}
     if paired := {name: run for name, run in arms.items() if isinstance(run, Paired)}:
-        calls |= dict.fromkeys(paired, calls_in(block_ms, statistics.median(call_us[name] for name in paired)))
-        _meet_all(paired, calls)
+        each = calls_in(block_ms, statistics.median(call_us[name] for name in paired))
+        calls |= dict.fromkeys(paired, each)
+        if each > 1:  # warming up has met only one kind of call, and compilers see each kind anew
+            for run in distinct.values():
+                if isinstance(run, Paired):
+                    _make_block(run, each)
     times: dict[str, list[float]] = {name: [] for name in arms}
     order, rng = list(arms), random.Random(seed)
     for _ in range(blocks):
@@ -174,12 +178,10 @@ def _warm_up(run: Callable[[], object], block_ms: float, synchronise: Callable[[
     return min(_time_us(run, 3, synchronise) for _ in range(3))
 
 
-def _meet_all(paired: Mapping[str, Paired], calls: Mapping[str, int]) -> None:
-    """Make the calls of one block unmeasured, where warming up has met only one kind: compilers see each kind anew."""
-    for name, run in {id(run): (name, run) for name, run in paired.items()}.values():
-        run.begin(calls[name])
-        for _ in range(calls[name] if calls[name] > 1 else 0):
-            run()
+def _make_block(run: Paired, calls: int) -> None:
+    run.begin(calls)
+    for _ in range(calls):
+        run()
 
 
 def _time_us(run: Callable[[], object], calls: int, synchronise: Callable[[], None]) -> float:

@@ -166,9 +166,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
         needs_grad: bool,
     ) -> Tensor:
         wants = ctx.needs_input_grad[:3] if needs_grad else (False,) * 3
-        compute = _in_one_kernel if cross_entropy.serves(x, weight, bias) else _in_blocks_of_rows
-        sums = compute(x, weight, bias, targets, row_weights, smoothing.shares(len(weight)), workspace, wants)
-        sums.smooth(smoothing.shares(len(weight))[1], smoothing.entropy(len(weight)), row_weights)
+        shares = smoothing.shares(len(weight))
+        if cross_entropy.serves(x, weight, bias):
+            sums = _in_one_kernel(x, weight, bias, targets, row_weights, shares[0], wants)
+        else:
+            sums = _in_blocks_of_rows(x, weight, bias, targets, row_weights, shares, workspace, wants)
+        sums.smooth(shares[1], smoothing.entropy(len(weight)), row_weights)
         ctx.grads = sums.gradients() if needs_grad else None
         return sums.loss
 
@@ -237,14 +240,13 @@ def _in_one_kernel(
     bias: Tensor | None,
     targets: Tensor,
     row_weights: Tensor | None,
-    shares: tuple[float, float],
-    workspace: Workspace,
+    wanted_share: float,
     wants: tuple[bool, ...],
 ) -> _Sums:
     """Return loss and gradients without what smoothing adds to them, from the CPU kernel."""
     sums = _Sums(x, weight, bias, x.dtype, (False,) * 3)
     losses, sums.x, sums.weight, sums.bias = cross_entropy.linear_cross_entropy(
-        x, weight, bias, targets, row_weights, shares[0], wants
+        x, weight, bias, targets, row_weights, wanted_share, wants
     )
     sums.loss += losses.sum() if row_weights is None else losses @ row_weights.to(losses.dtype)
     return sums

@@ -51,8 +51,10 @@ def linear_cross_entropy(
     bias [V], targets int64 [N], row_weights [N]. Raises IndexError for a target that is no class.
     """
     classes = len(weight)
-    if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < classes:
-        raise IndexError(f"targets from {int(targets.min())} to {int(targets.max())} for {classes} classes")
+    if len(targets):
+        least, most = (int(end) for end in targets.aminmax())
+        if least < 0 or most >= classes:
+            raise IndexError(f"targets from {least} to {most} for {classes} classes")
     x, weight, targets = x.contiguous(), weight.contiguous(), targets.contiguous()
     bias = None if bias is None else bias.contiguous()
     row_weights = None if row_weights is None else row_weights.to(torch.float32).contiguous()
