@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 
 from rmsrepro.kernels.cpu import conditional_gru as kernels
-from rmsrepro.kernels.cpu.conditional_gru import AttentionTensors, ConditionalSaved, ConditionalSpec
+from rmsrepro.kernels.cpu.conditional_gru import (
+    AttentionTensors,
+    ConditionalPanels,
+    ConditionalSaved,
+    ConditionalSpec,
+)
+from rmsrepro.kernels.cpu.panels import pack
 from rmsrepro.kernels.recurrent import RecurrentSaved, RecurrentTensors
 from rmsrepro.layers.additive_attention import Memory
 from rmsrepro.layers.conditional_cell import ConditionalCell
@@ -39,11 +45,22 @@ def why_not_fused_conditional(x: Tensor, h: Tensor, cell: ConditionalCell, memor
     return None
 
 
+def pack_conditional(cell: ConditionalCell) -> ConditionalPanels:
+    """Pack the weights of a cell that the kernels can run."""
+    parts = (cell.first.input, cell.first.hidden, cell.query, cell.second.input, cell.second.hidden)
+    return ConditionalPanels(*(pack(part.weight) for part in parts))
+
+
 @torch.compiler.disable
 def fused_conditional(
-    x: Tensor, h: Tensor, cell: ConditionalCell, memory: Memory, mask: Tensor | None
+    x: Tensor,
+    h: Tensor,
+    cell: ConditionalCell,
+    memory: Memory,
+    mask: Tensor | None,
+    panels: ConditionalPanels | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Run over `x` [T, B, in]; as `conditional_loop`."""
+    """Run over `x` [T, B, in]; as `conditional_loop`. With `panels` of the same weights there are no gradients."""
     first, second = recurrent_spec(cell.first), recurrent_spec(cell.second)
     assert first is not None
     assert second is not None
@@ -58,13 +75,16 @@ def fused_conditional(
         outer_bias(cell.query),
     )
     nothing = x.new_empty(0)
-    return _ConditionalGRU.apply(
-        ConditionalSpec(first, query, second),
-        None if mask is None else mask.contiguous(),
+    spec, mask = ConditionalSpec(first, query, second), None if mask is None else mask.contiguous()
+    inputs = (
         *recurrent_tensors(x, (h,), cell.first),
         *(getattr(attention, field.name) for field in fields(attention)),
         *recurrent_tensors(nothing, (nothing,), cell.second),
     )
+    if panels is not None:
+        saved = kernels.forward(spec, *_parts(inputs, mask), keep=False, panels=panels)
+        return saved.states[2::2], saved.contexts
+    return _ConditionalGRU.apply(spec, mask, *inputs)
 
 
 class _ConditionalGRU(torch.autograd.Function):

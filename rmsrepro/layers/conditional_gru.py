@@ -10,7 +10,12 @@ from torch import Tensor, nn
 from rmsrepro.errors import ConfigError
 from rmsrepro.layers.additive_attention import AdditiveAttention, Memory
 from rmsrepro.layers.conditional_cell import ConditionalCell, conditional_loop
-from rmsrepro.layers.conditional_fused import fused_conditional, why_not_fused_conditional
+from rmsrepro.layers.conditional_fused import (
+    ConditionalPanels,
+    fused_conditional,
+    pack_conditional,
+    why_not_fused_conditional,
+)
 from rmsrepro.layers.gru import NormGRU
 from rmsrepro.layers.options import GRUOptions
 from rmsrepro.norms.factory import NormFactory
@@ -51,14 +56,27 @@ class ConditionalGRU(nn.Module):
             self.second.options,
         )
 
+    @torch.no_grad()
+    def packed(self, h: Tensor, memory: Memory) -> ConditionalPanels | None:
+        """Return the weights packed for many calls of `forward` in a search, or None where no kernel runs from `h`."""
+        cell = self.cell()
+        x = h.new_empty(1, len(h), self.first.input_size)
+        return pack_conditional(cell) if self._is_fused(x, h, cell, memory) else None
+
     def forward(
-        self, x: Tensor, h: Tensor, memory: Memory, mask: Tensor | None = None, first_step: int = 0
+        self,
+        x: Tensor,
+        h: Tensor,
+        memory: Memory,
+        mask: Tensor | None = None,
+        first_step: int = 0,
+        panels: ConditionalPanels | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Run over `x` [T, B, in] from `h` [B, H]; return the states [T, B, H] and the contexts [T, B, C].
 
         `mask` [T, B] is true where a step counts; elsewhere the state is carried and the context is zero. The memory
         has B rows, or one for as many sequences side by side. Steps are numbered from `first_step` on, for norms that
-        differ from step to step.
+        differ from step to step. `panels`, from `packed` since the weights last changed, save time without gradients.
         """
         beam = self._sequences_per_memory(x, h, memory)
         cell = self.cell()
@@ -66,7 +84,7 @@ class ConditionalGRU(nn.Module):
         if not fused or torch.is_grad_enabled():
             memory = memory.repeated(beam)
         if fused:
-            return fused_conditional(x, h, cell, memory, mask)
+            return fused_conditional(x, h, cell, memory, mask, None if torch.is_grad_enabled() else panels)
         return conditional_loop(x, h, cell, memory, mask, first_step)
 
     def _sequences_per_memory(self, x: Tensor, h: Tensor, memory: Memory) -> int:

@@ -113,6 +113,21 @@ def test_hypotheses_of_one_sentence_share_its_memory(impl):
     torch.testing.assert_close(layer(x, h, memory)[0].detach(), shared[0])
 
 
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("norm", ["none", "layernorm", "weightnorm"])
+def test_weights_packed_before_give_the_same_bits(norm):
+    size = (2, 25, 5, 33, 4, 3, 8)
+    layer = build(size, norm, "auto")
+    x, h, context, lengths, _ = inputs(size)
+    with torch.no_grad():
+        memory = layer.attention.memory(context, lengths)
+        panels = layer.packed(h, memory)
+        assert panels is not None
+        for got, expected in zip(layer(x, h, memory, panels=panels), layer(x, h, memory), strict=True):
+            assert torch.equal(got, expected)
+    assert build(size, norm, "composed").packed(h, memory) is None
+
+
 @pytest.mark.parametrize("impl", ["auto", "composed"])
 @pytest.mark.parametrize("norm", ["none", "rmsnorm without gain", "batchnorm"])
 def test_padding_changes_nothing(norm, impl):

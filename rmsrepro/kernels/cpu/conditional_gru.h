@@ -26,6 +26,8 @@ struct ConditionalCall {
   float* query;                 // [T][B][A], the projected h1 before its norm
   float* query_stat;            // [T][B][2] or null
   float* second_input;          // [T][B][n], W c; the second cell's input
+  // The weights of first, query, context and second, packed before; or null. Forward only.
+  const float *first_panels, *query_panels, *context_panels, *second_panels;
   // Backward.
   float* dcontexts;  // [T][B][C]: what arrives from outside on entry, all of it on return
   float* dkeys;      // [B][S][A] zeros

@@ -28,6 +28,7 @@ from rmsrepro.kernels.spec import NormSpec
 _POINTERS = (
     *("lengths", "keys", "context", "score", "query_weight", "query_gain", "query_bias"),
     *("context_weight", "context_bias", "contexts", "weights", "query", "query_stat", "second_input"),
+    *("first_panels", "query_panels", "context_panels", "second_panels"),
     *("dcontexts", "dkeys", "dquery", "partials"),
 )
 
@@ -93,15 +94,32 @@ class ConditionalSaved:
     second: RecurrentSaved
 
 
+@dataclass(frozen=True)
+class ConditionalPanels:
+    """The weights of a conditional GRU, packed for many forward calls that share them."""
+
+    input: Tensor
+    first: Tensor
+    query: Tensor
+    context: Tensor
+    second: Tensor
+
+
 def forward(
-    spec: ConditionalSpec, first: RecurrentTensors, attention: AttentionTensors, second: RecurrentTensors, keep: bool
+    spec: ConditionalSpec,
+    first: RecurrentTensors,
+    attention: AttentionTensors,
+    second: RecurrentTensors,
+    keep: bool,
+    panels: ConditionalPanels | None = None,
 ) -> ConditionalSaved:
     """Run all steps; without `keep` only states and contexts are of use. The second cell has no x and no state."""
     steps, batch, width = first.x.shape
     size, n = first.h0.shape[1], 3 * first.h0.shape[1]
     positions, context_size = attention.context.shape[1:]
     x = first.x
-    projected = multiply(x.reshape(steps * batch, width), first.input_weight.t(), first.input_bias)
+    packed = None if panels is None else panels.input
+    projected = multiply(x.reshape(steps * batch, width), first.input_weight.t(), first.input_bias, packed)
     states = empty(x, 2 * steps + 1, batch, size)
     states[0] = first.h0
     none = x.new_empty(0)
@@ -120,7 +138,11 @@ def forward(
         saved_cell(projected.view(steps, batch, n)),
         saved_cell(empty(x, steps, batch, n)),
     )
-    _run("forward", _describe(spec, first, attention, second, saved))
+    call = _describe(spec, first, attention, second, saved)
+    if panels is not None:
+        for name in ("first", "query", "context", "second"):
+            setattr(call, f"{name}_panels", getattr(panels, name).data_ptr())
+    _run("forward", call)
     return saved
 
 

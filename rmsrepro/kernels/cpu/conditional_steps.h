@@ -60,10 +60,13 @@ void conditional_forward(const ConditionalCall& call) {
   const int64_t size = first.size, n = Gru::GATES * size, batch = first.batch;
   const int64_t attention = call.attention, width = call.context_size;
   if (batch == 0) return;
-  const float* first_panels = pack_panels(first.weight, 1, size, size, n);
-  const float* query_panels = pack_panels(call.query_weight, 1, size, size, attention, SCRATCH_QUERY_PANELS);
-  const float* context_panels = pack_panels(call.context_weight, 1, width, width, n, SCRATCH_CONTEXT_PANELS);
-  const float* second_panels = pack_panels(second.weight, 1, size, size, n, SCRATCH_SECOND_PANELS);
+  auto packed = [](const float* before, const float* weight, int64_t rows, int64_t depth, int slot) {
+    return before ? before : pack_panels(weight, 1, depth, depth, rows, slot);
+  };
+  const float* first_panels = packed(call.first_panels, first.weight, n, size, SCRATCH_PANELS);
+  const float* query_panels = packed(call.query_panels, call.query_weight, attention, size, SCRATCH_QUERY_PANELS);
+  const float* context_panels = packed(call.context_panels, call.context_weight, n, width, SCRATCH_CONTEXT_PANELS);
+  const float* second_panels = packed(call.second_panels, second.weight, n, size, SCRATCH_SECOND_PANELS);
   parallel_ranges(first.blocks, 1, [&](int64_t begin, int64_t end) {
     const Rows rows = {rows_of_block(first, begin).first, rows_of_block(first, end - 1).last};
     const int64_t count = rows.last - rows.first;

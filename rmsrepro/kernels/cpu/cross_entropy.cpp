@@ -40,18 +40,6 @@ struct Block {
   }
 };
 
-RR_INLINE Vec larger(Vec a, Vec b) { return a > b ? a : b; }
-
-// Run a tile that writes `wide` columns, PANEL of them or fewer.
-RR_INLINE void run_tile(Matrix a, int64_t rows, bool side_by_side, const float* panel, int64_t depth, const float* bias,
-                        float* c, int64_t c_stride, int64_t wide, bool add) {
-  const Tile run = wide > LANES ? tile_of<TILE_ROWS, 2>(rows, side_by_side) : tile_of<TILE_ROWS, 1>(rows, side_by_side);
-  if (wide == PANEL || wide == LANES)
-    run(a, panel, depth, bias, c, c_stride, add);
-  else
-    edge_tile(run, a, rows, panel, depth, bias, c, c_stride, wide, add);
-}
-
 void pack_rows(const Block& b) {
   const int64_t depth = b.call.depth;
   parallel_ranges(b.tile_count(), 4, [&](int64_t begin, int64_t end) {
@@ -84,9 +72,7 @@ RR_ROW void logits_of(const Block& b, int64_t chunk) {
     }
   }
   for (int64_t i = 0; i < b.rows; ++i) {
-    float best = -INFINITY;
-    for (int lane = 0; lane < LANES; ++lane) best = largest[i * LANES + lane] > best ? largest[i * LANES + lane] : best;
-    b.maxima[chunk * b.rows + i] = best;
+    b.maxima[chunk * b.rows + i] = largest_lane(load(largest + i * LANES, Full{}));
   }
 }
 

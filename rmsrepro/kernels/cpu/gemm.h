@@ -29,11 +29,9 @@ struct Matrix {
 
 RR_INLINE int64_t panel_count(int64_t columns) { return (columns + PANEL - 1) / PANEL; }
 
-// Pack B, whose element (k, n) lies at b[k * depth_stride + n * column_stride], into memory that this thread keeps: to
-// touch fresh pages would cost more than the copy. Good until the next call with the same slot.
-const float* pack_panels(const float* b, int64_t depth_stride, int64_t column_stride, int64_t depth, int64_t columns,
-                         int slot = SCRATCH_PANELS) {
-  float* packed = scratch(slot, panel_count(columns) * PANEL * depth);
+// Pack B, whose element (k, n) lies at b[k * depth_stride + n * column_stride], to `packed`.
+void pack_panels_to(float* packed, const float* b, int64_t depth_stride, int64_t column_stride, int64_t depth,
+                    int64_t columns) {
   parallel_ranges(panel_count(columns), 65536 / (depth * PANEL + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first = panel * PANEL, wide = columns - first < PANEL ? columns - first : PANEL;
@@ -51,6 +49,14 @@ const float* pack_panels(const float* b, int64_t depth_stride, int64_t column_st
             to[k * PANEL + n] = from[k * depth_stride + n * column_stride];
     }
   });
+}
+
+// The same into memory that this thread keeps: to touch fresh pages would cost more than the copy. Good until the next
+// call with the same slot.
+[[maybe_unused]] const float* pack_panels(const float* b, int64_t depth_stride, int64_t column_stride, int64_t depth,
+                                          int64_t columns, int slot = SCRATCH_PANELS) {
+  float* packed = scratch(slot, panel_count(columns) * PANEL * depth);
+  pack_panels_to(packed, b, depth_stride, column_stride, depth, columns);
   return packed;
 }
 
@@ -118,9 +124,19 @@ RR_ROW void edge_tile(Tile run, Matrix a, int64_t rows, const float* panel, int6
   for (int64_t i = 0; i < rows; ++i) memcpy(c + i * c_stride, part + i * PANEL, bytes);
 }
 
+// Run a tile that writes `wide` columns, PANEL of them or fewer.
+RR_INLINE void run_tile(Matrix a, int64_t rows, bool side_by_side, const float* panel, int64_t depth, const float* bias,
+                        float* c, int64_t c_stride, int64_t wide, bool add) {
+  const Tile run = wide > LANES ? tile_of<TILE_ROWS, 2>(rows, side_by_side) : tile_of<TILE_ROWS, 1>(rows, side_by_side);
+  if (wide == PANEL || wide == LANES)
+    run(a, panel, depth, bias, c, c_stride, add);
+  else
+    edge_tile(run, a, rows, panel, depth, bias, c, c_stride, wide, add);
+}
+
 // C [rows][columns] = A [rows][depth] B, added to C when `add`, else to `bias` [columns] where there is one; `panels`
 // is the packed B, `panel_depth` what one panel of it holds.
-void multiply_rows(Matrix a, int64_t rows, const float* panels, int64_t panel_depth, int64_t depth, int64_t columns,
+[[maybe_unused]] void multiply_rows(Matrix a, int64_t rows, const float* panels, int64_t panel_depth, int64_t depth, int64_t columns,
                    const float* bias, float* c, int64_t c_stride, bool add) {
   const int64_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
   auto first_of = [&](int64_t i) { return i * rows / tiles; };
@@ -137,12 +153,7 @@ void multiply_rows(Matrix a, int64_t rows, const float* panels, int64_t panel_de
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t row = first_of(i), high = first_of(i + 1) - row;
       const Matrix part = copy ? Matrix{copied + row * depth, 1, high} : Matrix{a.at + row * a.row, a.row, 1};
-      const Tile run = wide > LANES ? tile_of<TILE_ROWS, 2>(high, copy) : tile_of<TILE_ROWS, 1>(high, copy);
-      float* to = c + row * c_stride + column;
-      if (wide == PANEL || wide == LANES)
-        run(part, panel, depth, start, to, c_stride, add);
-      else
-        edge_tile(run, part, high, panel, depth, start, to, c_stride, wide, add);
+      run_tile(part, high, copy, panel, depth, start, c + row * c_stride + column, c_stride, wide, add);
     }
   }
 }
@@ -150,7 +161,7 @@ void multiply_rows(Matrix a, int64_t rows, const float* panels, int64_t panel_de
 // A product of any size; the rows of C are shared out among the threads.
 [[maybe_unused]] void multiply(const Product& p) {
   if (p.rows == 0 || p.columns == 0) return;
-  const float* panels = pack_panels(p.b, p.b_depth, p.b_column, p.depth, p.columns);
+  const float* panels = p.panels ? p.panels : pack_panels(p.b, p.b_depth, p.b_column, p.depth, p.columns);
   const int64_t pairs = (p.rows + 2 * ROW_BLOCK - 1) / (2 * ROW_BLOCK), blocks = p.rows > 1 ? 2 * pairs : 1;
   parallel_ranges(blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {

@@ -6,6 +6,7 @@
 #endif
 
 #include "cross_entropy.h"
+#include "likeliest.h"
 #include "norm.h"
 #include "parallel.h"
 #include "recurrent.h"
@@ -68,6 +69,14 @@ const CrossEntropyKernels& cross_entropy() {
   return cross_entropy_portable;
 }
 
+const LikeliestKernels& likeliest() {
+#ifdef RR_X86
+  if (active == &norm_avx512) return likeliest_avx512;
+  if (active == &norm_avx2) return likeliest_avx2;
+#endif
+  return likeliest_portable;
+}
+
 }  // namespace
 
 float* scratch(int slot, int64_t floats) {
@@ -116,6 +125,16 @@ RR_EXPORT void rr_gru_backward(const RecurrentCall* call) { recurrent().gru_back
 RR_EXPORT void rr_conditional_gru_forward(const ConditionalCall* call) { recurrent().conditional_gru_forward(*call); }
 RR_EXPORT void rr_conditional_gru_backward(const ConditionalCall* call) { recurrent().conditional_gru_backward(*call); }
 RR_EXPORT void rr_linear_cross_entropy(const CrossEntropyCall* call) { cross_entropy().linear_cross_entropy(*call); }
+RR_EXPORT int32_t rr_has_bfloat16_product() { return likeliest().has_bfloat16_product(); }
+RR_EXPORT int64_t rr_packed_bfloat16_bytes(int64_t rows, int64_t depth) { return likeliest().packed_bytes(rows, depth); }
+RR_EXPORT void rr_pack_bfloat16(const float* weight, int64_t rows, int64_t depth, void* panels) {
+  likeliest().pack(weight, rows, depth, panels);
+}
+RR_EXPORT void rr_likeliest(const LikeliestCall* call) { likeliest().likeliest(*call); }
+RR_EXPORT int64_t rr_packed_floats(int64_t rows, int64_t depth) { return recurrent().packed_floats(rows, depth); }
+RR_EXPORT void rr_pack(const float* weight, int64_t rows, int64_t depth, float* panels) {
+  recurrent().pack(weight, rows, depth, panels);
+}
 RR_EXPORT void rr_multiply(const Product* product) { recurrent().multiply(*product); }
 RR_EXPORT void rr_activate(const float* x, float* y, int64_t n, int32_t is_tanh) { recurrent().activate(x, y, n, is_tanh); }
 

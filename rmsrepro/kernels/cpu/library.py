@@ -39,6 +39,8 @@ def _load() -> ctypes.CDLL:
     # spec, rows, dy, dy_stride, dsum, dsum_stride, x, x_stride, gain, stat, dx, dgain, dbias
     loaded.rr_norm_backward.argtypes = [c_void_p, c_int64] + [c_void_p, c_int64] * 3 + [c_void_p] * 5
     loaded.rr_norm_backward.restype = None
+    loaded.rr_packed_floats.restype = loaded.rr_packed_bfloat16_bytes.restype = c_int64
+    loaded.rr_has_bfloat16_product.restype = c_int32
     return loaded
 
 

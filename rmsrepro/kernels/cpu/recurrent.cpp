@@ -15,10 +15,17 @@ void activate(const float* x, float* y, int64_t n, int32_t is_tanh) {
   });
 }
 
+int64_t packed_floats(int64_t rows, int64_t depth) { return panel_count(rows) * PANEL * depth; }
+
+void pack(const float* weight, int64_t rows, int64_t depth, float* panels) {
+  pack_panels_to(panels, weight, 1, depth, depth, rows);
+}
+
 }  // namespace
 
 extern const RecurrentKernels RR_KERNELS;
 const RecurrentKernels RR_KERNELS = {
-    RR_NAME(RR_KERNELS),  multiply,           activate,           forward_steps<Lstm>, backward_steps<Lstm>,
-    forward_steps<Gru>,   backward_steps<Gru>, conditional_forward, conditional_backward,
+    RR_NAME(RR_KERNELS),  multiply,           packed_floats,      pack,
+    activate,             forward_steps<Lstm>, backward_steps<Lstm>, forward_steps<Gru>,
+    backward_steps<Gru>,  conditional_forward, conditional_backward,
 };

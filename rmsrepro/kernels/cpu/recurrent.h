@@ -51,6 +51,7 @@ struct Product {
   int64_t b_depth, b_column;
   const float* bias;  // [columns] or null
   float* c;
+  const float* panels;  // B packed before, or null
 };
 
 struct ConditionalCall;
@@ -58,6 +59,9 @@ struct ConditionalCall;
 struct RecurrentKernels {
   const char* name;
   void (*multiply)(const Product&);
+  // A weight [rows][depth], whose transpose is a product's B, once for many calls; and the memory that takes.
+  int64_t (*packed_floats)(int64_t rows, int64_t depth);
+  void (*pack)(const float* weight, int64_t rows, int64_t depth, float* panels);
   void (*activate)(const float* x, float* y, int64_t n, int32_t is_tanh);
   void (*lstm_forward)(const RecurrentCall&);
   void (*lstm_backward)(const RecurrentCall&);

@@ -58,16 +58,17 @@ class _Product(ctypes.Structure):
         ("b_column", c_int64),
         ("bias", c_void_p),
         ("c", c_void_p),
+        ("panels", c_void_p),
     )
 
 
-def multiply(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return a [m, k] times b [k, n], of any strides, plus `bias` [n]."""
+def multiply(a: Tensor, b: Tensor, bias: Tensor | None = None, panels: Tensor | None = None) -> Tensor:
+    """Return a [m, k] times b [k, n], of any strides, plus `bias` [n]; `panels` is the transpose of b, packed."""
     rows, depth, columns = a.shape[0], a.shape[1], b.shape[1]
     c = empty(a, rows, columns)
     product = _Product(
         *(rows, depth, columns, a.data_ptr(), *a.stride(), b.data_ptr(), *b.stride()),
-        *(None if bias is None else bias.data_ptr(), c.data_ptr()),
+        *(None if bias is None else bias.data_ptr(), c.data_ptr(), None if panels is None else panels.data_ptr()),
     )
     assert library.library is not None, library.missing
     library.library.rr_multiply(ctypes.byref(product))

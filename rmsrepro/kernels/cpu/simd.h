@@ -136,6 +136,27 @@ RR_INLINE bool worth_streaming(const T* p, int64_t rows, int64_t n) {
   return rows * n * (int64_t)sizeof(T) >= STREAM_BYTES && n % LANES == 0 && (uintptr_t)p % vector_bytes == 0;
 }
 
+RR_INLINE Vec larger(Vec a, Vec b) { return a > b ? a : b; }
+
+RR_INLINE float largest_lane(Vec v) {
+  float best = v[0];
+  for (int lane = 1; lane < LANES; ++lane) best = v[lane] > best ? v[lane] : best;
+  return best;
+}
+
+// Say whether any lane of v exceeds its bound.
+RR_INLINE bool any_above(Vec v, Vec bound) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask((__m512)v, (__m512)bound, _CMP_GT_OQ) != 0;
+#elif defined(__AVX2__)
+  return _mm256_movemask_ps(_mm256_cmp_ps((__m256)v, (__m256)bound, _CMP_GT_OQ)) != 0;
+#else
+  bool any = false;
+  for (int lane = 0; lane < LANES; ++lane) any |= v[lane] > bound[lane];
+  return any;
+#endif
+}
+
 // Set the unused lanes to zero.
 RR_INLINE Vec keep(Vec value, Full) { return value; }
 RR_INLINE Vec keep(Vec value, Part lanes) {

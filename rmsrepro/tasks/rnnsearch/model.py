@@ -45,8 +45,6 @@ class RNNSearch(TranslationModel):
     The paper names no dropout; `dropout` acts on embeddings, encoder states and the softmax layer's input.
     """
 
-    memory_per_sentence = True
-
     def __init__(self, norm: NormFactory, cfg: Config, vocabulary: int) -> None:
         super().__init__()
         codebase, embedding, hidden = CODEBASES[cfg.codebase], cfg.embedding, cfg.hidden
@@ -101,15 +99,16 @@ class RNNSearch(TranslationModel):
         """Return the memory of every sentence, and the decoder's state before its first token."""
         with _full_precision_on_cpu(source):
             memory, h = self._remember(source, source_lengths)
-        return tuple(memory), (h, torch.zeros_like(source_lengths))
+            panels = None if torch.is_grad_enabled() else self.decoder.packed(h, memory)
+        return (*memory, panels), (h, torch.zeros_like(source_lengths))
 
     def step(self, tokens: Tensor, memory: State, state: State) -> tuple[Tensor, State]:
         """Return the features [N, E] after `tokens` [N], and the state that includes them."""
-        h, steps = state
+        (*attended, panels), (h, steps) = memory, state
         with _full_precision_on_cpu(tokens):
             x = F.embedding(tokens, self.target_embedding)
             number = int(steps[0]) if self.decoder.cell().by_step and len(steps) else 0
-            states, contexts = self.decoder(x.unsqueeze(0), h, Memory(*memory), first_step=number)
+            states, contexts = self.decoder(x.unsqueeze(0), h, Memory(*attended), first_step=number, panels=panels)
             return self.deep_output(x, states[0], contexts[0]), (states[0], steps + 1)
 
 

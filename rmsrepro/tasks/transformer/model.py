@@ -44,8 +44,6 @@ class Embedding(nn.Module):
 class Transformer(TranslationModel):
     """Source embedding, encoder, target embedding, decoder, softmax."""
 
-    memory_per_sentence = True
-
     def __init__(self, norm: NormFactory, cfg: Config, vocabulary: int) -> None:
         super().__init__()
 

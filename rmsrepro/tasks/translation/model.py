@@ -22,9 +22,6 @@ class TranslationModel(nn.Module, ABC):
     time, and give the same numbers. Nothing depends on how much padding a batch has.
     """
 
-    memory_per_sentence = False
-    """Whether `step` reads the memory with one row per sentence; else with one per hypothesis."""
-
     def __init__(self) -> None:
         super().__init__()
         self._workspace = Workspace()
@@ -55,5 +52,5 @@ class TranslationModel(nn.Module, ABC):
         """Return the features [N, D] after `tokens` [N], and the state that includes them.
 
         The state has N rows: the hypotheses of one sentence side by side, as many for each sentence. The memory has
-        N rows too, or one per sentence where `memory_per_sentence` says so.
+        one row per sentence.
         """

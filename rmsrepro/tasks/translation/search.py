@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from rmsrepro.data.parallel.batch import BOS, EOS, PAD, UNK
-from rmsrepro.tasks.translation.best_tokens import best_tokens
+from rmsrepro.layers.likeliest import Likeliest
 from rmsrepro.tasks.translation.config import SearchConfig
 from rmsrepro.tasks.translation.model import State, TranslationModel
 
@@ -48,13 +47,15 @@ def translate(
     sources: subword ids without EOS. Sentences of similar length are translated together, in any order.
     """
     found = [[Hypothesis((), 0.0, 0.0)] for _ in sources]
+    forbidden = [PAD, BOS, EOS] if options.allow_unknown else [PAD, BOS, EOS, UNK]  # ends are counted apart
+    likeliest = Likeliest(*model.output(), forbidden=forbidden, asked=EOS)
     order = sorted((i for i in range(len(sources)) if len(sources[i])), key=lambda i: len(sources[i]))
     for start in range(0, len(order), options.sentences):
         chosen = order[start : start + options.sentences]
         rows = [torch.tensor([*map(int, sources[i]), EOS]) for i in chosen]
         lengths = torch.tensor([len(row) for row in rows], device=device)
         source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD).to(device)
-        beams = _Beams(model, source, lengths, options, beam)
+        beams = _Beams(model, likeliest, source, lengths, options, beam)
         while beams.sentences:
             beams.advance()
         for i, hypotheses in zip(chosen, beams.best(), strict=True):
@@ -63,40 +64,39 @@ def translate(
 
 
 class _Beams:
-    """The hypotheses of those of B sentences that are still searched: `beam` rows for each, side by side."""
+    """The hypotheses of those of B sentences that are still searched: `width` rows for each, side by side.
+
+    The width is 1 before the first token, as equal hypotheses would stay equal for ever, and `beam` after it.
+    """
 
     def __init__(
-        self, model: TranslationModel, source: Tensor, lengths: Tensor, options: SearchConfig, beam: int
+        self,
+        model: TranslationModel,
+        likeliest: Likeliest,
+        source: Tensor,
+        lengths: Tensor,
+        options: SearchConfig,
+        beam: int,
     ) -> None:
         """source [B, S], EOS last, of `lengths` [B]."""
-        self.model, self.options, self.beam = model, options, beam
-        self.weight, self.bias = model.output()
-        forbidden = [PAD, BOS, EOS] if options.allow_unknown else [PAD, BOS, EOS, UNK]  # ends are counted apart
-        self.forbidden = torch.tensor(forbidden, device=source.device)
+        self.model, self.likeliest, self.options, self.beam = model, likeliest, options, beam
         self.sentences = list(range(len(source)))
         self.complete: list[list[Hypothesis]] = [[] for _ in self.sentences]
         self.limits = [
             min(int((length - 1) * options.max_length_factor) + options.max_length_extra, options.max_length)
             for length in lengths.tolist()
         ]
-        self.memory, state = model.encode(source, lengths)
-        rows = torch.arange(len(source), device=source.device).repeat_interleave(beam)
-        self.state = select(state, rows)
-        if not model.memory_per_sentence:
-            self.memory = select(self.memory, rows)
-        self.tokens = torch.full_like(rows, BOS)
-        self.history = rows.new_empty(len(rows), 0)
-        # Equal hypotheses would stay equal for ever: only the first of each sentence may be continued at the start.
-        self.totals = torch.full((len(source), beam), -torch.inf, device=source.device)
-        self.totals[:, 0] = 0.0
+        self.memory, self.state = model.encode(source, lengths)
+        self.tokens = torch.full_like(lengths, BOS)
+        self.history = self.tokens.new_empty(len(source), 0)
+        self.totals = torch.zeros(len(source), 1, device=source.device)  # [B, width]
 
     def advance(self) -> None:
         """Add a token to every hypothesis; set aside what is complete, and drop the sentences that are done."""
         x, self.state = self.model.step(self.tokens, self.memory, self.state)
-        logits = F.linear(x, self.weight, self.bias).float()
-        log_probs, words, end = best_tokens(logits, self.beam, self.forbidden, EOS)
-        grid = (len(self.sentences), self.beam, -1)
-        going = self.totals.unsqueeze(2) + log_probs.view(grid)  # [B, beam, n]
+        log_probs, words, end = self.likeliest(x, self.beam)
+        grid = (*self.totals.shape, -1)
+        going = self.totals.unsqueeze(2) + log_probs.view(grid)  # [B, width, n]
         length = self.history.shape[1] + 1
         at_limit = [row for row, sentence in enumerate(self.sentences) if length >= self.limits[sentence]]
         if at_limit:
@@ -104,10 +104,10 @@ class _Beams:
         ending = self.totals + end.view(grid[:2])
         # A number that is none is no candidate; the columns are continuations, then ends.
         ranked = torch.cat([going.flatten(1), ending], 1).nan_to_num(-torch.inf, -torch.inf, -torch.inf)
-        values, places = ranked.topk(2 * self.beam, 1)
+        values, places = ranked.topk(min(2 * self.beam, ranked.shape[1]), 1)
         self._set_aside(values[:, : self.beam], places[:, : self.beam] - going[0].numel(), length)
-        # At most `beam` of these are ends, so there are `beam` others: those of the best ranks go on.
-        others = (places >= going[0].numel()).int().argsort(dim=1, stable=True)[:, : self.beam]
+        # As many ends are among these as there are hypotheses: others are left, and those of the best ranks go on.
+        others = (places >= going[0].numel()).int().argsort(dim=1, stable=True)[:, : min(self.beam, going[0].numel())]
         places = places.gather(1, others)
         self._go_on(
             parents=places // going.shape[2],
@@ -120,22 +120,21 @@ class _Beams:
         """Note the complete translations among the best candidates [B, beam]: those with a parent from 0 on."""
         penalty = _penalty(length, self.options)
         for row, rank in ((parents >= 0) & (values > -torch.inf)).nonzero().tolist():
-            tokens = self.history[row * self.beam + int(parents[row, rank])]
+            tokens = self.history[row * self.totals.shape[1] + int(parents[row, rank])]
             log_prob = float(values[row, rank])
             hypothesis = Hypothesis(tuple(tokens.tolist()), log_prob, log_prob / penalty)
             self.complete[self.sentences[row]].append(hypothesis)
 
     def _go_on(self, parents: Tensor, tokens: Tensor, totals: Tensor, length: int) -> None:
-        """Make the hypotheses [B, beam] from their parents, of the sentences that are not done."""
+        """Make the hypotheses [B, new width] from their parents, of the sentences that are not done."""
         ahead = (totals[:, 0] / _penalty(length, self.options)).tolist()
         stay = [row for row, score in enumerate(ahead) if not self._is_done(self.sentences[row], score, length)]
         rows = torch.tensor(stay, dtype=torch.long, device=tokens.device)
         if len(stay) < len(self.sentences):
-            whole = rows if self.model.memory_per_sentence else _spread(rows, self.beam)
-            self.memory = select(self.memory, whole)
+            self.memory = select(self.memory, rows)
             self.sentences = [self.sentences[row] for row in stay]
             parents, tokens, totals = parents[rows], tokens[rows], totals[rows]
-        from_rows = (rows.unsqueeze(1) * self.beam + parents).flatten()
+        from_rows = (rows.unsqueeze(1) * self.totals.shape[1] + parents).flatten()
         self.state = select(self.state, from_rows)
         self.tokens, self.totals = tokens.flatten(), totals
         self.history = torch.cat([self.history[from_rows], self.tokens.unsqueeze(1)], 1)
@@ -163,11 +162,6 @@ def select(state: State, rows: Tensor) -> State:
     if isinstance(state, list | tuple):
         return type(state)([select(part, rows) for part in state])
     return state
-
-
-def _spread(rows: Tensor, beam: int) -> Tensor:
-    """Return the rows of all hypotheses of the sentences `rows`."""
-    return (rows.unsqueeze(1) * beam + torch.arange(beam, device=rows.device)).flatten()
 
 
 def _penalty(length: int, options: SearchConfig) -> float:

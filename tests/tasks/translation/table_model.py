@@ -10,9 +10,8 @@ from rmsrepro.tasks.translation.model import TranslationModel
 class TableModel(TranslationModel):
     """The next token depends on the source's first subword and on all tokens so far, through a table of logits."""
 
-    def __init__(self, vocabulary: int, *, per_sentence: bool = False, entries: int = 97, bias=None) -> None:
+    def __init__(self, vocabulary: int, *, entries: int = 97, bias=None) -> None:
         super().__init__()
-        self.memory_per_sentence = per_sentence
         self.table = torch.randn(vocabulary, entries)
         self.bias = torch.zeros(vocabulary) if bias is None else bias
 
