@@ -98,7 +98,7 @@ def _run(overrides: list[str]) -> int:
     # A run that is done is named at once; torch alone takes seconds to import.
     rundir = run_directory(config)
     if not config.runs.overwrite and "WORLD_SIZE" not in os.environ and rundir.is_done():
-        return say_done(rundir)
+        return say_done(rundir, config)
     from rmsrepro.train.run import train
 
     return train(config, overrides)

@@ -12,10 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from rmsrepro.config import Config
-from rmsrepro.data.root import data_root
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms.factory import NormFactory
-from rmsrepro.runs.rundir import runs_root
+from rmsrepro.tasks.data_root import data_root_of
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Task(ABC):
     @property
     def data_root(self) -> Path:
         """Return the folder of all data sets; beside the runs where the user's cache cannot be written."""
-        return data_root(self.cfg.data.root, fallback=runs_root(self.cfg.runs.root).parent / "data")
+        return data_root_of(self.cfg)
 
     @abstractmethod
     def sites(self) -> set[str]:

@@ -17,7 +17,7 @@ from torch import nn
 
 from rmsrepro import seeding
 from rmsrepro.config import Config
-from rmsrepro.errors import ConfigError, UserError
+from rmsrepro.errors import ConfigError, DataError, UserError
 from rmsrepro.kernels.allocator import keep_large_blocks
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.runs.atomic import write_bytes_atomic, write_json_atomic
@@ -35,7 +35,7 @@ from rmsrepro.train.distributed import World
 from rmsrepro.train.ending import Ending, ending_of, interrupted
 from rmsrepro.train.guard import DivergedError
 from rmsrepro.train.loop import Hooks, Outcome, Trainer
-from rmsrepro.train.place import run_directory, say_done, say_result
+from rmsrepro.train.place import manifest_of, run_directory, say_done, say_result
 from rmsrepro.train.signals import Interrupted, StopSignals
 from rmsrepro.train.timing import peak_memory_bytes
 
@@ -60,7 +60,7 @@ def train(cfg: Config, argv: Sequence[str]) -> int:
         with ExitStack() as held:
             rundir, done = _claim(cfg, world, held)
             if done:
-                return say_done(rundir) if world.is_main else 0
+                return say_done(rundir, cfg) if world.is_main else 0
             code = Run(cfg, argv, factory, task, rundir, world, device).attempt()
         return say_result(rundir) if code == 0 and world.is_main else code
     finally:
@@ -158,6 +158,7 @@ class Run:
         if state is None:
             self.task.init_model(trainer.model)
         else:
+            self._require_same_data()
             try:
                 trainer.restore(state)
             except CheckpointError as error:
@@ -168,11 +169,23 @@ class Run:
             self._write_records(trainer, None if state is None else trainer.step)
         return trainer
 
+    def _require_same_data(self) -> None:
+        """Refuse to go on with other data than the run began with: its configuration does not say what files hold."""
+        began_with = manifest_of(self.rundir).get("data_checksums") if self.world.is_main else None
+        began_with, present = self.world.share(began_with) or {}, self.task.checksums()
+        changed = sorted(name for name, checksum in began_with.items() if present.get(name) != checksum)
+        if changed:
+            raise DataError(
+                f"{self.rundir.path} began with other data ({', '.join(changed)} changed since):"
+                " give it those again, or begin anew with runs.overwrite=true"
+            )
+
     def _write_records(self, trainer: Trainer, resumed_after: int | None) -> None:
         cfg = self.cfg
         write_bytes_atomic(self.rundir.config_yaml, OmegaConf.to_yaml(asdict(cfg)).encode())
         facts = {
             "facts": self.task.facts(),
+            "data_root": str(self.task.data_root),
             "resumed_after_step": resumed_after,
             "world_size": self.world.size,
             "steps": trainer.total_steps,

@@ -28,7 +28,7 @@ def main(overrides):
         return 2
     try:
         with rundir.lock():
-            return say_done(rundir) if rundir.is_done() else make(config, rundir, play)
+            return say_done(rundir, config) if rundir.is_done() else make(config, rundir, play)
     except RunLockedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

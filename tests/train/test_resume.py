@@ -133,6 +133,33 @@ def test_a_run_killed_before_its_result_was_written_only_writes_it(root, capsys)
     assert after["timing"]["steps"] == 20
 
 
+def other_data():
+    from rmsrepro.tasks.toy.task import Task
+
+    Task.checksums = lambda self: {"toy": "sha256:1"}
+
+
+def test_a_run_does_not_go_on_with_other_data_than_it_began_with(root):
+    toy.command(f"runs.root={root}", setup=partial(stop_at_step, 9, signal.SIGTERM))
+    refused = toy.command(f"runs.root={root}", setup=other_data)
+    assert refused.code == 2
+    assert "began with other data (toy changed since)" in refused.err
+    assert "runs.overwrite=true" in refused.err
+    assert toy.checkpoint(root)["step"] == 9
+    assert toy.command(f"runs.root={root}").code == 0
+    assert toy.command(f"runs.root={root}", "runs.overwrite=true", setup=other_data).code == 0
+
+
+def test_a_run_that_is_done_says_so_where_another_data_root_is_named(root, tmp_path, capsys):
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert cli.main([*toy.BASE, f"data.root={one}"]) == 0
+    capsys.readouterr()
+    assert cli.main([*toy.BASE, f"data.root={one}"]) == 0
+    assert "came from" not in capsys.readouterr().err
+    assert cli.main([*toy.BASE, f"data.root={other}"]) == 0
+    assert f"its data came from {one}, and {other} was not looked at" in capsys.readouterr().err
+
+
 def test_a_target_reached_before_the_kill_is_not_trained_past(root):
     overrides = [*toy.BASE, "train.stop_at=0.5", "task.eval_values=[0.1,0.6,0.7]"]
     assert cli.main(overrides) == 0
