@@ -80,4 +80,5 @@ def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     offsets = torch.arange(_BLOCK, device=x.device)
     ids = (best.unsqueeze(2) * _BLOCK + offsets).flatten(1)  # [N, count * 64]
     values, places = blocks.flatten(1).gather(1, ids).topk(count, 1)
-    return values, ids.gather(1, places)
+    # What fills the last block up is as good as any element of a row that has fewer than `count` above -inf.
+    return values, ids.gather(1, places).clamp_(max=width - 1)

@@ -121,6 +121,14 @@ def test_of_equal_classes_any_are_taken_but_none_twice(path):
         assert not set(row) & set(FORBIDDEN)
 
 
+def test_a_row_with_less_than_is_asked_for_names_no_class_that_is_none(path):
+    x, weight, bias = draw(2, 4, 1281)
+    bias[:-1] = -torch.inf
+    _, ids, _ = Likeliest(weight, bias, forbidden=FORBIDDEN, asked=7)(x, 5)
+    assert (ids[:, 0] == 1280).all()
+    assert ids.max() < 1281
+
+
 @pytest.mark.parametrize("size", [(1, 1, 3), (13, 33, 31), (30, 64, 300)], ids=str)
 def test_under_autocast_the_products_are_in_its_type(size):
     x, weight, bias = draw(*size)
