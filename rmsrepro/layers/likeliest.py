@@ -25,13 +25,15 @@ class Likeliest:
     def __init__(self, weight: Tensor, bias: Tensor | None, *, forbidden: Sequence[int], asked: int) -> None:
         """weight [V, D], bias [V] or None; `forbidden` are never among the likeliest, `asked` is told of in any case.
 
-        Forbidden classes keep their share of the probability. Raises ValueError for a bias of another size and for an
-        asked class that is none.
+        Forbidden classes keep their share of the probability. Raises ValueError for a bias of another size and for a
+        forbidden or asked class that is none.
         """
         if bias is not None and bias.shape != weight.shape[:1]:
             raise ValueError(f"bias is {list(bias.shape)}, expected {list(weight.shape[:1])}")
         if not 0 <= asked < len(weight):
             raise ValueError(f"class {asked} is asked for of {len(weight)}")
+        if any(not 0 <= i < len(weight) for i in forbidden):
+            raise ValueError(f"classes {list(forbidden)} are forbidden of {len(weight)}")
         self.weight, self.bias, self.asked = weight.detach(), None if bias is None else bias.detach(), asked
         self.forbidden = torch.tensor(forbidden, dtype=torch.int64, device=weight.device)
         self.panels = _packed(self.weight) if weight.numel() and kernel.serves(self.weight, self.bias) else None
@@ -40,10 +42,13 @@ class Likeliest:
         """Return log-probabilities [N, n] and classes [N, n], and the log-probability [N] of the asked class.
 
         x [N, D]; n is `count` or, with fewer classes, V. Classes fall by their probability; where only forbidden ones
-        are left, log-probabilities are -inf. Takes no gradient. Raises ValueError for x of another shape.
+        are left, log-probabilities are -inf. Takes no gradient. Raises ValueError for x of another shape and for a
+        `count` below 1.
         """
         if x.ndim != 2 or x.shape[1] != self.weight.shape[1]:
             raise ValueError(f"x is {list(x.shape)}, expected [N, {self.weight.shape[1]}]")
+        if count < 1:
+            raise ValueError(f"{count} classes are wanted, expected 1 or more")
         count = min(count, len(self.weight))
         if self.panels is not None and x.device.type == "cpu":
             return kernel.likeliest(

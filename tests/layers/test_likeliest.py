@@ -145,7 +145,7 @@ def test_under_autocast_the_products_are_in_its_type(size):
         assert torch.equal(ids[:, :-2], rounded[1][:, :-2])
 
 
-def test_wrong_shapes_are_refused():
+def test_wrong_shapes_and_numbers_are_refused(path):
     x, weight, bias = draw(3, 5, 9)
     with pytest.raises(ValueError, match=r"bias is \[8\], expected \[9\]"):
         Likeliest(weight, bias[1:], forbidden=[], asked=3)
@@ -153,6 +153,11 @@ def test_wrong_shapes_are_refused():
         Likeliest(weight, bias, forbidden=[], asked=9)
     with pytest.raises(ValueError, match=r"x is \[3, 4\], expected \[N, 5\]"):
         Likeliest(weight, bias, forbidden=[], asked=3)(x[:, 1:], 2)
+    for none in (-1, 9):
+        with pytest.raises(ValueError, match=rf"classes \[0, {none}\] are forbidden of 9"):
+            Likeliest(weight, bias, forbidden=[0, none], asked=3)
+    with pytest.raises(ValueError, match="0 classes are wanted, expected 1 or more"):
+        Likeliest(weight, bias, forbidden=[], asked=3)(x, 0)
 
 
 @pytest.mark.parametrize("width", [5, 64, 700, 1280, 8000])
