@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rmsrepro.kernels.cpu import likeliest as kernel
 from rmsrepro.kernels.cpu import panels
+from rmsrepro.kernels.cpu.operands import serves
 
 #: Neighbouring logits of which first only the largest is looked at.
 _BLOCK = 64
@@ -36,7 +37,7 @@ class Likeliest:
             raise ValueError(f"classes {list(forbidden)} are forbidden of {len(weight)}")
         self.weight, self.bias, self.asked = weight.detach(), None if bias is None else bias.detach(), asked
         self.forbidden = torch.tensor(forbidden, dtype=torch.int64, device=weight.device)
-        self.panels = _packed(self.weight) if weight.numel() and kernel.serves(self.weight, self.bias) else None
+        self.panels = _packed(self.weight) if weight.numel() and serves(self.weight, self.bias) else None
 
     def __call__(self, x: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return log-probabilities [N, n] and classes [N, n], and the log-probability [N] of the asked class.
@@ -50,10 +51,8 @@ class Likeliest:
         if count < 1:
             raise ValueError(f"{count} classes are wanted, expected 1 or more")
         count = min(count, len(self.weight))
-        if self.panels is not None and x.device.type == "cpu":
-            return kernel.likeliest(
-                x.float(), self.panels, len(self.weight), self.bias, count, self.forbidden, self.asked
-            )
+        if self.panels is not None and serves(x := x.float()):
+            return kernel.likeliest(x, self.panels, len(self.weight), self.bias, count, self.forbidden, self.asked)
         with torch.no_grad():
             # The softmax writes to memory of its own: with `out` its input, torch would copy that first.
             log_probs = torch.log_softmax(F.linear(x, self.weight, self.bias).float(), 1)

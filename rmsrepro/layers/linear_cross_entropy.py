@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from rmsrepro.kernels.cpu import cross_entropy
+from rmsrepro.kernels.cpu.operands import serves
 
 #: Columns of one matrix product on a CPU. Whole rows of [N, V] lie so far apart that a product which writes them at
 #: once spends a third of its time on page look-ups; blocks of 512 to 1024 columns do not.
@@ -167,7 +168,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         wants = ctx.needs_input_grad[:3] if needs_grad else (False,) * 3
         shares = smoothing.shares(len(weight))
-        if cross_entropy.serves(x, weight, bias):
+        if weight.numel() and serves(x, weight, bias):
             sums = _in_one_kernel(x, weight, bias, targets, row_weights, shares[0], wants)
         else:
             sums = _in_blocks_of_rows(x, weight, bias, targets, row_weights, shares, workspace, wants)

@@ -6,6 +6,8 @@ import math
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from rmsrepro.kernels.cpu import library
 from rmsrepro.kernels.cpu.panels import has_bfloat16_product
@@ -127,6 +129,20 @@ def test_a_row_with_less_than_is_asked_for_names_no_class_that_is_none(path):
     _, ids, _ = Likeliest(weight, bias, forbidden=FORBIDDEN, asked=7)(x, 5)
     assert (ids[:, 0] == 1280).all()
     assert ids.max() < 1281
+
+
+def test_what_watches_operations_sees_torchs(path):
+    x, weight, bias = draw(7, 33, 70)
+    likeliest = Likeliest(weight, bias, forbidden=FORBIDDEN, asked=7)
+    with FlopCounterMode(display=False) as counter:
+        found = likeliest(x, 5)
+    check(found, expected(x, weight, bias, 5, 7))
+    assert counter.get_total_flops() == 2 * 7 * 33 * 70
+    values, _, told = torch.func.vmap(lambda part: likeliest(part, 5), out_dims=0)(x.view(1, 7, 33))
+    torch.testing.assert_close((values[0], told[0]), found[::2])
+    with FakeTensorMode():
+        fake = Likeliest(torch.empty(70, 33), torch.empty(70), forbidden=FORBIDDEN, asked=7)(torch.empty(7, 33), 5)
+    assert [part.shape for part in fake] == [(7, 5), (7, 5), (7,)]
 
 
 @pytest.mark.parametrize("size", [(1, 1, 3), (13, 33, 31), (30, 64, 300)], ids=str)

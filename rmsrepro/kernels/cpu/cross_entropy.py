@@ -25,17 +25,6 @@ class _Call(ctypes.Structure):
     )
 
 
-def serves(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    """Say whether the kernel computes with these: float32 on a CPU whose kernels are built, and something to do.
-
-    What watches each operation, as a counter of FLOPs does, sees torch's products instead.
-    """
-    given = [x, weight] if bias is None else [x, weight, bias]
-    usual = all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in given)
-    watched = torch._C._len_torch_dispatch_stack() > 0
-    return usual and not watched and weight.numel() > 0 and library.library is not None
-
-
 def linear_cross_entropy(
     x: Tensor,
     weight: Tensor,

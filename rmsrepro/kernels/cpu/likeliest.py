@@ -28,12 +28,6 @@ class _Call(ctypes.Structure):
     )
 
 
-def serves(*given: Tensor | None) -> bool:
-    """Say whether the kernel computes with these: float32 on a CPU whose kernels are built."""
-    usual = all(t is None or (t.dtype == torch.float32 and t.device.type == "cpu") for t in given)
-    return usual and library.library is not None
-
-
 def likeliest(
     x: Tensor, panels: Tensor, classes: int, bias: Tensor | None, count: int, forbidden: Tensor, asked: int
 ) -> tuple[Tensor, Tensor, Tensor]:
