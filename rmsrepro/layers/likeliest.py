@@ -26,7 +26,8 @@ class Likeliest:
     def __init__(self, weight: Tensor, bias: Tensor | None, *, forbidden: Sequence[int], asked: int) -> None:
         """weight [V, D], bias [V] or None; `forbidden` are never among the likeliest, `asked` is told of in any case.
 
-        Forbidden classes keep their share of the probability. Raises ValueError for a bias of another size and for a
+        Forbidden classes keep their share of the probability. On a CPU the autocast that counts is the one in force
+        now, when the weight is packed. Raises ValueError for a bias of another size and for a
         forbidden or asked class that is none.
         """
         if bias is not None and bias.shape != weight.shape[:1]:

@@ -74,7 +74,10 @@ def instruction_set() -> str:
 
 
 def use_instruction_set(name: str | None) -> bool:
-    """Use the kernels of this name (None: the best there are) and say whether the processor has them."""
+    """Use the kernels of this name (None: the best there are) and say whether the processor has them.
+
+    Weights that were packed before (`panels.py`) are for the kernels of that time: pack them again.
+    """
     assert library is not None, missing
     return bool(library.rr_use_instruction_set(name.encode() and f"norm_{name}".encode() if name else None))
 

@@ -11,7 +11,8 @@ from rmsrepro.data.parallel.batch import PairBatch
 from rmsrepro.layers.linear_cross_entropy import Workspace
 from rmsrepro.tasks.translation.loss import Objective
 
-#: Nested tuples, lists and dicts of tensors whose first dimension is one row per hypothesis or sentence; None is empty.
+#: Nested tuples, lists and dicts of tensors whose first dimension is one row per hypothesis or sentence. Anything else
+#: in them, such as packed weights or None, belongs to all rows and is handed on as it is.
 State = Any
 
 
@@ -43,8 +44,8 @@ class TranslationModel(nn.Module, ABC):
     def encode(self, source: Tensor, source_lengths: Tensor) -> tuple[State, State]:
         """Return what a sentence keeps throughout search, and the decoder's state before its first token.
 
-        source [B, S], source_lengths [B]; both results have B rows. The first is only ever reordered when sentences
-        finish, the second after each token.
+        source [B, S], source_lengths [B]; both results have B rows, as no sentence has several hypotheses yet. The
+        first loses rows when sentences finish, the second is reordered after each token.
         """
 
     @abstractmethod

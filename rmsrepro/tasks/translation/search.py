@@ -66,7 +66,8 @@ def translate(
 class _Beams:
     """The hypotheses of those of B sentences that are still searched: `width` rows for each, side by side.
 
-    The width is 1 before the first token, as equal hypotheses would stay equal for ever, and `beam` after it.
+    The width is 1 before the first token, as equal hypotheses would stay equal for ever; after it, `beam` or as many
+    continuations as there are.
     """
 
     def __init__(
