@@ -71,9 +71,7 @@ RR_ROW void logits_of(const Block& b, int64_t chunk) {
       }
     }
   }
-  for (int64_t i = 0; i < b.rows; ++i) {
-    b.maxima[chunk * b.rows + i] = largest_lane(load(largest + i * LANES, Full{}));
-  }
+  for (int64_t i = 0; i < b.rows; ++i) b.maxima[chunk * b.rows + i] = largest_lane(load(largest + i * LANES, Full{}));
 }
 
 // Turn the logits of a chunk into exponentials of their distance to the row's largest, and add those up.

@@ -136,8 +136,8 @@ RR_INLINE void run_tile(Matrix a, int64_t rows, bool side_by_side, const float* 
 
 // C [rows][columns] = A [rows][depth] B, added to C when `add`, else to `bias` [columns] where there is one; `panels`
 // is the packed B, `panel_depth` what one panel of it holds.
-[[maybe_unused]] void multiply_rows(Matrix a, int64_t rows, const float* panels, int64_t panel_depth, int64_t depth, int64_t columns,
-                   const float* bias, float* c, int64_t c_stride, bool add) {
+[[maybe_unused]] void multiply_rows(Matrix a, int64_t rows, const float* panels, int64_t panel_depth, int64_t depth,
+                                    int64_t columns, const float* bias, float* c, int64_t c_stride, bool add) {
   const int64_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
   auto first_of = [&](int64_t i) { return i * rows / tiles; };
   const bool copy = a.depth != 1 || depth * (rows < TILE_ROWS ? rows : TILE_ROWS) > CACHED_TILE;

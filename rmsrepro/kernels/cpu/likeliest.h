@@ -20,7 +20,8 @@ struct LikeliestCall {
 
 struct LikeliestKernels {
   bool (*has_bfloat16_product)();
-  int64_t (*packed_bytes)(int64_t classes, int64_t depth);  // of a weight in bfloat16
+  // Round a weight [V][D] to bfloat16 and pack it; and the memory that this takes.
+  int64_t (*packed_bytes)(int64_t classes, int64_t depth);
   void (*pack)(const float* weight, int64_t classes, int64_t depth, void* panels);
   void (*likeliest)(const LikeliestCall&);
 };

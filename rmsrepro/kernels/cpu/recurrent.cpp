@@ -25,7 +25,7 @@ void pack(const float* weight, int64_t rows, int64_t depth, float* panels) {
 
 extern const RecurrentKernels RR_KERNELS;
 const RecurrentKernels RR_KERNELS = {
-    RR_NAME(RR_KERNELS),  multiply,           packed_floats,      pack,
-    activate,             forward_steps<Lstm>, backward_steps<Lstm>, forward_steps<Gru>,
-    backward_steps<Gru>,  conditional_forward, conditional_backward,
+    RR_NAME(RR_KERNELS), multiply,            packed_floats,        pack,
+    activate,            forward_steps<Lstm>, backward_steps<Lstm>, forward_steps<Gru>,
+    backward_steps<Gru>, conditional_forward, conditional_backward,
 };

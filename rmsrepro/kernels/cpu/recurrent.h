@@ -59,7 +59,7 @@ struct ConditionalCall;
 struct RecurrentKernels {
   const char* name;
   void (*multiply)(const Product&);
-  // A weight [rows][depth], whose transpose is a product's B, once for many calls; and the memory that takes.
+  // Pack a weight [rows][depth], whose transpose is a product's B, once for many calls; and the memory that this takes.
   int64_t (*packed_floats)(int64_t rows, int64_t depth);
   void (*pack)(const float* weight, int64_t rows, int64_t depth, float* panels);
   void (*activate)(const float* x, float* y, int64_t n, int32_t is_tanh);
