@@ -25,57 +25,42 @@ struct Scratch {
   }
 };
 
-bool supports(const NormKernels& kernels) {
+// All kernels as compiled for one instruction set.
+struct Kernels {
+  const NormKernels& norm;
+  const RecurrentKernels& recurrent;
+  const CrossEntropyKernels& cross_entropy;
+  const LikeliestKernels& likeliest;
+};
+
+// The best first; the last one runs everywhere.
+const Kernels all_kernels[] = {
+#ifdef RR_X86
+    {norm_avx512, recurrent_avx512, cross_entropy_avx512, likeliest_avx512},
+    {norm_avx2, recurrent_avx2, cross_entropy_avx2, likeliest_avx2},
+#endif
+    {norm_portable, recurrent_portable, cross_entropy_portable, likeliest_portable},
+};
+
+bool supports(const Kernels& kernels) {
 #ifdef RR_X86
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (&kernels == &norm_avx2) return avx2;
-  if (&kernels == &norm_avx512)
+  if (&kernels.norm == &norm_avx2) return avx2;
+  if (&kernels.norm == &norm_avx512)
     return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 #endif
-  return &kernels == &norm_portable;
+  return &kernels.norm == &norm_portable;
 }
 
-const NormKernels* const all_kernels[] = {
-#ifdef RR_X86
-    &norm_avx512,
-    &norm_avx2,
-#endif
-    &norm_portable,
-};
-
-const NormKernels* best_kernels() {
-  for (const NormKernels* kernels : all_kernels)
-    if (supports(*kernels)) return kernels;
-  return &norm_portable;
+const Kernels* best_kernels() {
+  const Kernels* kernels = all_kernels;
+  while (!supports(*kernels)) ++kernels;
+  return kernels;
 }
 
-const NormKernels* active = best_kernels();
-
-const RecurrentKernels& recurrent() {
-#ifdef RR_X86
-  if (active == &norm_avx512) return recurrent_avx512;
-  if (active == &norm_avx2) return recurrent_avx2;
-#endif
-  return recurrent_portable;
-}
-
-const CrossEntropyKernels& cross_entropy() {
-#ifdef RR_X86
-  if (active == &norm_avx512) return cross_entropy_avx512;
-  if (active == &norm_avx2) return cross_entropy_avx2;
-#endif
-  return cross_entropy_portable;
-}
-
-const LikeliestKernels& likeliest() {
-#ifdef RR_X86
-  if (active == &norm_avx512) return likeliest_avx512;
-  if (active == &norm_avx2) return likeliest_avx2;
-#endif
-  return likeliest_portable;
-}
+const Kernels* active = best_kernels();
 
 }  // namespace
 
@@ -94,13 +79,13 @@ RR_EXPORT const char* rr_source_hash() { return RR_SOURCE_HASH; }
 
 RR_EXPORT void rr_set_parallel(ParallelFor parallel) { torch_parallel = parallel; }
 
-RR_EXPORT const char* rr_instruction_set() { return active->name; }
+RR_EXPORT const char* rr_instruction_set() { return active->norm.name; }
 
 // Use the kernels of this name, or the best with null; returns 0 where the processor lacks them.
 RR_EXPORT int32_t rr_use_instruction_set(const char* name) {
-  for (const NormKernels* kernels : all_kernels)
-    if ((name == nullptr || strcmp(name, kernels->name) == 0) && supports(*kernels)) {
-      active = kernels;
+  for (const Kernels& kernels : all_kernels)
+    if ((name == nullptr || strcmp(name, kernels.norm.name) == 0) && supports(kernels)) {
+      active = &kernels;
       return 1;
     }
   return 0;
@@ -109,34 +94,34 @@ RR_EXPORT int32_t rr_use_instruction_set(const char* name) {
 RR_EXPORT void rr_norm_forward(const NormSpec* spec, int64_t rows, const void* x, int64_t x_stride, const void* residual,
                                int64_t residual_stride, const void* gain, const void* bias, void* y, void* sum,
                                float* stat) {
-  active->forward(*spec, {rows, x, x_stride, residual, residual_stride, gain, bias, y, sum, stat});
+  active->norm.forward(*spec, {rows, x, x_stride, residual, residual_stride, gain, bias, y, sum, stat});
 }
 
 RR_EXPORT void rr_norm_backward(const NormSpec* spec, int64_t rows, const void* dy, int64_t dy_stride, const void* dsum,
                                 int64_t dsum_stride, const void* x, int64_t x_stride, const void* gain,
                                 const float* stat, void* dx, void* dgain, void* dbias) {
-  active->backward(*spec, {rows, dy, dy_stride, dsum, dsum_stride, x, x_stride, gain, stat, dx, dgain, dbias});
+  active->norm.backward(*spec, {rows, dy, dy_stride, dsum, dsum_stride, x, x_stride, gain, stat, dx, dgain, dbias});
 }
 
-RR_EXPORT void rr_lstm_forward(const RecurrentCall* call) { recurrent().lstm_forward(*call); }
-RR_EXPORT void rr_lstm_backward(const RecurrentCall* call) { recurrent().lstm_backward(*call); }
-RR_EXPORT void rr_gru_forward(const RecurrentCall* call) { recurrent().gru_forward(*call); }
-RR_EXPORT void rr_gru_backward(const RecurrentCall* call) { recurrent().gru_backward(*call); }
-RR_EXPORT void rr_conditional_gru_forward(const ConditionalCall* call) { recurrent().conditional_gru_forward(*call); }
-RR_EXPORT void rr_conditional_gru_backward(const ConditionalCall* call) { recurrent().conditional_gru_backward(*call); }
-RR_EXPORT void rr_linear_cross_entropy(const CrossEntropyCall* call) { cross_entropy().linear_cross_entropy(*call); }
-RR_EXPORT int32_t rr_has_bfloat16_product() { return likeliest().has_bfloat16_product(); }
-RR_EXPORT int64_t rr_packed_bfloat16_bytes(int64_t rows, int64_t depth) { return likeliest().packed_bytes(rows, depth); }
+RR_EXPORT void rr_lstm_forward(const RecurrentCall* call) { active->recurrent.lstm_forward(*call); }
+RR_EXPORT void rr_lstm_backward(const RecurrentCall* call) { active->recurrent.lstm_backward(*call); }
+RR_EXPORT void rr_gru_forward(const RecurrentCall* call) { active->recurrent.gru_forward(*call); }
+RR_EXPORT void rr_gru_backward(const RecurrentCall* call) { active->recurrent.gru_backward(*call); }
+RR_EXPORT void rr_conditional_gru_forward(const ConditionalCall* call) { active->recurrent.conditional_gru_forward(*call); }
+RR_EXPORT void rr_conditional_gru_backward(const ConditionalCall* call) { active->recurrent.conditional_gru_backward(*call); }
+RR_EXPORT void rr_linear_cross_entropy(const CrossEntropyCall* call) { active->cross_entropy.linear_cross_entropy(*call); }
+RR_EXPORT int32_t rr_has_bfloat16_product() { return active->likeliest.has_bfloat16_product(); }
+RR_EXPORT int64_t rr_packed_bfloat16_bytes(int64_t rows, int64_t depth) { return active->likeliest.packed_bytes(rows, depth); }
 RR_EXPORT void rr_pack_bfloat16(const float* weight, int64_t rows, int64_t depth, void* panels) {
-  likeliest().pack(weight, rows, depth, panels);
+  active->likeliest.pack(weight, rows, depth, panels);
 }
-RR_EXPORT void rr_likeliest(const LikeliestCall* call) { likeliest().likeliest(*call); }
-RR_EXPORT int64_t rr_packed_floats(int64_t rows, int64_t depth) { return recurrent().packed_floats(rows, depth); }
+RR_EXPORT void rr_likeliest(const LikeliestCall* call) { active->likeliest.likeliest(*call); }
+RR_EXPORT int64_t rr_packed_floats(int64_t rows, int64_t depth) { return active->recurrent.packed_floats(rows, depth); }
 RR_EXPORT void rr_pack(const float* weight, int64_t rows, int64_t depth, float* panels) {
-  recurrent().pack(weight, rows, depth, panels);
+  active->recurrent.pack(weight, rows, depth, panels);
 }
-RR_EXPORT void rr_multiply(const Product* product) { recurrent().multiply(*product); }
-RR_EXPORT void rr_activate(const float* x, float* y, int64_t n, int32_t is_tanh) { recurrent().activate(x, y, n, is_tanh); }
+RR_EXPORT void rr_multiply(const Product* product) { active->recurrent.multiply(*product); }
+RR_EXPORT void rr_activate(const float* x, float* y, int64_t n, int32_t is_tanh) { active->recurrent.activate(x, y, n, is_tanh); }
 
 // Advise the system to back memory that has not been touched yet with large pages.
 RR_EXPORT void rr_use_large_pages(void* memory, int64_t bytes) {

@@ -6,7 +6,7 @@
 
 #include "gemm.h"
 
-#if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 10)
+#if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 11)
 #define RR_BFLOAT16_PRODUCT
 #endif
 
