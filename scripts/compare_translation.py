@@ -166,7 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-root", type=Path, help="the folder of all data sets")
     parser.add_argument("--data", default="multi30k")
-    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of the data: task.folder=")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of this project")
     parser.add_argument("--models", nargs="+", default=[*MODELS], choices=[*MODELS])
     parser.add_argument("--peers", nargs="*", default=[*PEERS], choices=[*PEERS])
     parser.add_argument("--norms", nargs="+", help="by default layernorm and rmsnorm, and none and rmsnorm in the RNN")

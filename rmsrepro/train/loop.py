@@ -29,6 +29,7 @@ from rmsrepro.train.guard import DivergedError
 from rmsrepro.train.losses import LossWindow
 from rmsrepro.train.optim import build_optimizer, set_hyperparameters
 from rmsrepro.train.plateau import Plateau
+from rmsrepro.train.precision import autocast
 from rmsrepro.train.schedule import beta1_at, lr_at
 from rmsrepro.train.sums import Sums, SumWindow, means
 from rmsrepro.train.timing import StepTimer
@@ -305,10 +306,7 @@ class Trainer:
         return value >= target if self.task.spec.direction == "max" else value <= target
 
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
-        precision = self.cfg.train.precision
-        if precision == "fp32":
-            return contextlib.nullcontext()
-        return torch.autocast(self.device.type, torch.bfloat16 if precision == "bf16" else torch.float16)
+        return autocast(self.cfg.train.precision, self.device.type)
 
     def _sync_only_last(self, last: bool) -> contextlib.AbstractContextManager[Any]:
         ddp = self.runner if isinstance(self.runner, nn.parallel.DistributedDataParallel) else None

@@ -22,6 +22,7 @@ from rmsrepro.tasks.translation.search import translate
 from rmsrepro.tasks.translation.task import TranslationTask
 from rmsrepro.train.distributed import World
 from rmsrepro.train.loop import Hooks, Trainer
+from rmsrepro.train.precision import autocast
 
 
 class Counting(TranslationTask):
@@ -66,14 +67,15 @@ def train(task: Counting, model: TranslationModel, cfg: Config, settings: dict[s
     Trainer(task, model, cfg, torch.device("cpu"), World()).run(hooks)
 
 
-def search(task: Counting, model: TranslationModel, settings: dict[str, Any], blocks: Blocks) -> None:
+def search(task: Counting, model: TranslationModel, cfg: Config, settings: dict[str, Any], blocks: Blocks) -> None:
     """Translate the test set into text, once a block."""
     model.load_state_dict(torch.load(settings["model"]))
     model.eval()
     sentences = next(iter(task.data.tests.values()), task.data.valid)
     sources = [sentences.pairs.pair(i)[0] for i in range(settings["test_sentences"])]
     while True:
-        found = translate(model, sources, task.settings.search, task.settings.search.beam)
+        with autocast(cfg.train.precision, "cpu"):
+            found = translate(model, sources, task.settings.search, task.settings.search.beam)
         for hypotheses in found:
             task.data.vocabulary.decode(hypotheses[0].tokens)
         blocks.done(len(sources), sum(len(hypotheses[0].tokens) for hypotheses in found))
@@ -95,7 +97,7 @@ def main() -> None:
     if phase == "train":
         train(task, model, cfg, settings, blocks)
     else:
-        search(task, model, settings, blocks)
+        search(task, model, cfg, settings, blocks)
 
 
 if __name__ == "__main__":
