@@ -1,6 +1,7 @@
 """Parallel data sets by name: which files they are, what may be missing, and where missing ones come from."""
 
 import gzip
+import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -167,6 +168,37 @@ def test_what_is_not_there_is_fetched_once_into_the_data_root(tmp_path, monkeypa
     assert asked == ["train", "validation", "test"]
     assert data.valid.sources == [f"{line} second line" for line in sentences("en", 60)]
     assert (tmp_path / "data" / "multi30k" / "val.de.gz").is_file()
+
+
+def test_tokenised_multi30k_is_fetched_and_only_as_it_is_known(tmp_path, monkeypatch):
+    there, known = tmp_path / "there", {}
+    there.mkdir()
+    for seed, stem in enumerate(("train", "val", "test_2016_flickr")):
+        for language in ENGLISH_GERMAN:
+            text = "".join(f"{line}\n" for line in sentences(language, 60, seed)).encode()
+            name = f"{stem}.lc.norm.tok.{language}"
+            (there / name).write_bytes(text)
+            known[name] = (len(text), hashlib.sha256(text).hexdigest())
+    monkeypatch.setattr(multi30k, "_PREPARED_FOLDER", f"{there.as_uri()}/")
+    monkeypatch.setattr(multi30k, "_PREPARED_FILES", known)
+    options = PairOptions(vocabulary=310, lowercase=True, tokenized=True)
+    data = load_pairs("multi30k", tmp_path / "data", options, tmp_path / "cache")
+    assert (len(data.train), list(data.tests)) == (60, ["test_2016_flickr"])
+    (there / "val.lc.norm.tok.de").write_text("other\n" * 60)
+    with pytest.raises(MissingFileError, match=r"could not be fetched.*github\.com/multi30k/dataset"):
+        load_pairs("multi30k", tmp_path / "other", options, tmp_path / "cache")
+    french = PairOptions(target="fr", lowercase=True, tokenized=True)
+    with pytest.raises(MissingFileError, match=r"no train\.lc\.norm\.tok\.fr is known"):
+        load_pairs("multi30k", tmp_path / "data", french, tmp_path / "cache")
+
+
+def test_the_known_tokenised_multi30k_is_the_real_one():
+    folder = Path(os.environ.get(ENVIRONMENT_VARIABLE, "nowhere")) / "multi30k"
+    for name, (size, sha256) in multi30k._PREPARED_FILES.items():
+        if not (folder / f"{name}.gz").is_file():
+            pytest.skip("real data is not there")
+        text = gzip.decompress((folder / f"{name}.gz").read_bytes())
+        assert (len(text), hashlib.sha256(text).hexdigest()) == (size, sha256)
 
 
 def test_a_data_root_that_cannot_be_written_gets_nothing_and_the_cache_all(tmp_path, monkeypatch):
