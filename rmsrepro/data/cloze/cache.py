@@ -10,10 +10,8 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-import platformdirs
 from filelock import FileLock
 
 from rmsrepro.data.cloze.archive import checksum, fingerprint
@@ -24,31 +22,13 @@ from rmsrepro.data.progress import say
 from rmsrepro.errors import DataError
 
 
-def cache_folders(fallback: Path) -> list[Path]:
-    """Return where parsed archives may lie: in the user's cache, or in `fallback` where that cannot be written."""
-    return [Path(platformdirs.user_cache_dir("rmsrepro", appauthor=False)) / "cloze", fallback / "cloze"]
-
-
-def open_archive(archive: Path, sentences: int | None, caches: Sequence[Path]) -> ClozeStore:
-    """Return the parsed archive, passages cut to `sentences` sentences; the first of `caches` that can be written.
+def open_archive(archive: Path, sentences: int | None, cache: Path) -> ClozeStore:
+    """Return the parsed archive, passages cut to `sentences` sentences; it is parsed into the folder `cache` once.
 
     Raises:
-        DataError: the archive is damaged or holds no questions, or no cache can be written.
+        DataError: the archive is damaged or holds no questions, or the cache cannot be written.
     """
-    reasons = []
-    for cache in caches:
-        try:
-            cache.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=cache):
-                pass
-        except OSError as error:
-            reasons.append(f"{cache}: {error.strerror or error}")
-            continue
-        return _open_in(cache, archive, sentences)
-    raise DataError(f"no folder for parsed questions can be written ({'; '.join(reasons)}); set XDG_CACHE_HOME=DIR")
-
-
-def _open_in(cache: Path, archive: Path, sentences: int | None) -> ClozeStore:
+    cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / f".{hashlib.sha256(str(archive).encode()).hexdigest()[:16]}.lock"):
         sha256 = _remembered_checksum(cache, archive)
         folder = cache / f"{sha256[:16]}-{'all' if sentences is None else sentences}-v{FORMAT}"
@@ -81,7 +61,7 @@ def _parse_into(folder: Path, archive: Path, sentences: int | None, sha256: str)
         temporary.rename(folder)
     except OSError as error:
         raise DataError(
-            f"{folder} cannot be written: {error.strerror or error}; set XDG_CACHE_HOME to a folder with room"
+            f"{folder} cannot be written: {error.strerror or error}; set RMSREPRO_CACHE=DIR to a folder with room"
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

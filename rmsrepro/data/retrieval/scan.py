@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import platformdirs
 
 from rmsrepro.data.files import sha256_hex, write_atomically
 from rmsrepro.data.retrieval.captions import PER_IMAGE
 from rmsrepro.data.retrieval.features import FeatureFile
+from rmsrepro.data.root import prepared_root
 from rmsrepro.errors import DataError
 
 _BLOCK_BYTES = 16 << 20
@@ -37,17 +37,17 @@ def scan_features(file: FeatureFile) -> Scan:
     """
     stat = file.path.stat()
     state = {"path": str(file.path.resolve()), "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-    note = _notes() / f"{sha256_hex(state['path'].encode())[:16]}.json"
+    name = f"{sha256_hex(state['path'].encode())[:16]}.json"
+    try:
+        note = prepared_root() / "checked-features" / name
+    except DataError:  # a cache that cannot be written costs the next run a few seconds
+        return _scan(file)
     if (known := _recall(note, state)) is not None:
         return known
     scan = _scan(file)
-    with contextlib.suppress(DataError):  # a cache that cannot be written costs the next run a few seconds
+    with contextlib.suppress(DataError):
         write_atomically(note, json.dumps({**state, **asdict(scan)}).encode())
     return scan
-
-
-def _notes() -> Path:
-    return Path(platformdirs.user_cache_dir("rmsrepro", appauthor=False)) / "checked-features"
 
 
 def _recall(note: Path, state: dict[str, str | int]) -> Scan | None:

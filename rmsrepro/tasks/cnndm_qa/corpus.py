@@ -68,12 +68,12 @@ class ClozeCorpus:
         return facts
 
 
-def load_corpus(data: str, root: Path, cfg: Config, caches: list[Path]) -> ClozeCorpus:
+def load_corpus(data: str, root: Path, cfg: Config, cache: Path) -> ClozeCorpus:
     """Read the data set `data` below `root`; raises DataError where it is missing, empty or wrong."""
     data_set = get_data_set(data)
     assert isinstance(data_set, ClozeDataSet)
     archive = data_set.archive(root, cfg.archive)
-    store = open_archive(archive, cfg.sentences, caches)
+    store = open_archive(archive, cfg.sentences, cache)
     for split in ("train", "valid"):
         if split not in store.splits:
             raise DataError(f"{archive} has no {split} questions; it has {', '.join(store.splits)}")

@@ -10,11 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from rmsrepro.config import Config
-from rmsrepro.data.cloze.cache import cache_folders
 from rmsrepro.data.progress import say
 from rmsrepro.errors import DataError
 from rmsrepro.norms.factory import NormFactory
-from rmsrepro.runs.rundir import runs_root
 from rmsrepro.seeding import fold
 from rmsrepro.tasks import base
 from rmsrepro.tasks.base import Batch, TaskSpec
@@ -27,6 +25,7 @@ from rmsrepro.tasks.cnndm_qa.model import AttentiveReader
 from rmsrepro.tasks.cnndm_qa.order import epoch_order
 from rmsrepro.tasks.cnndm_qa.scoring import baselines, negative_log_likelihood, score
 from rmsrepro.tasks.cnndm_qa.synthetic import synthetic_corpus
+from rmsrepro.tasks.data_root import prepared_root_of
 
 #: Questions in one forward pass of an evaluation; it bounds memory.
 _EVAL_BATCH = 64
@@ -55,8 +54,8 @@ class Task(base.Task):
 
     def load(self) -> None:
         """Open the questions, parsed before or now; count what the baselines get right."""
-        caches = cache_folders(runs_root(self.cfg.runs.root).parent / "data")
-        self._take(load_corpus(self.cfg.data.name, self.data_root, self.settings, caches))
+        cache = prepared_root_of(self.cfg) / "cloze"
+        self._take(load_corpus(self.cfg.data.name, self.data_root, self.settings, cache))
         if "test" not in self.corpus.splits:
             self.spec = replace(self.spec, primary="valid/error")
             say(f"{self.cfg.data.name} has no test questions: its primary metric is valid/error")

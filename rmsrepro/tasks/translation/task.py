@@ -11,10 +11,9 @@ from torch import Tensor, nn
 from rmsrepro.data.parallel.batching import LengthBuckets, collate
 from rmsrepro.data.parallel.data import EncodedPairs, EvaluationSet, PairOptions, load_pairs
 from rmsrepro.data.progress import say
-from rmsrepro.data.root import prepared_root
-from rmsrepro.runs.rundir import runs_root
 from rmsrepro.tasks import base
 from rmsrepro.tasks.base import Batch
+from rmsrepro.tasks.data_root import prepared_root_of
 from rmsrepro.tasks.translation.config import TranslationConfig
 from rmsrepro.tasks.translation.loss import LIKELIHOOD, Objective
 from rmsrepro.tasks.translation.model import TranslationModel
@@ -48,7 +47,7 @@ class TranslationTask(base.Task):
     def load(self) -> None:
         """Read, encode and bucket the sentence pairs."""
         options = PairOptions(**{option.name: getattr(self.settings, option.name) for option in fields(PairOptions)})
-        cache = prepared_root(fallback=runs_root(self.cfg.runs.root).parent / "prepared")
+        cache = prepared_root_of(self.cfg)
         self.data = load_pairs(self.cfg.data.name, self.data_root, options, cache)
         if not self.data.tests:
             self.spec = replace(self.spec, primary="valid/bleu")

@@ -60,6 +60,6 @@ def write_archive(tmp_path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def caches(tmp_path) -> list[Path]:
+def cache(tmp_path) -> Path:
     """Return a folder for parsed archives."""
-    return [tmp_path / "cache"]
+    return tmp_path / "cache"

@@ -9,14 +9,14 @@ from rmsrepro.data.cloze.vocabulary import NIL, SPECIAL, UNK, build_vocabulary
 
 
 @pytest.fixture
-def store(make_question, write_archive, caches):
+def store(make_question, write_archive, cache):
     files = {
         "x/training/a.question": make_question("a a b <unk> @entity7 .", "b @placeholder @entity600", "@entity7"),
         "x/training/b.question": make_question("a rare @entity7 .", "@placeholder .", "@entity7"),
         "x/validation/c.question": make_question("zebra a @entity900 @entity7", "@placeholder a", "@entity900"),
         "x/validation/d.question": make_question("@entity7 @entity600 @entity901", "a @placeholder", "@entity901"),
     }
-    return open_archive(write_archive(files), None, caches)
+    return open_archive(write_archive(files), None, cache)
 
 
 def encode(store, vocabulary, row):

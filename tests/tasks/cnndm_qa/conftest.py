@@ -32,7 +32,7 @@ def write_questions(folder: Path, count: int, seed: int) -> None:
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path, monkeypatch):
     """Parsed questions go to the test's own folder."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user-cache"))
+    monkeypatch.setenv("RMSREPRO_CACHE", str(tmp_path / "prepared"))
 
 
 @pytest.fixture
