@@ -28,7 +28,8 @@ PLAN_LIST = $(subst $(empty) $(empty),$(comma),$(strip $(PLAN)))
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
-	@echo "table2 ... table10, figure1 ... figure7, mnist, lstm_lm: run what is missing of that plan, then show its table"
+	@echo "table2 ... table10, figure1 ... figure7, $(strip $(filter-out table% figure%,$(PLANS))):"
+	@echo "  run what is missing of that plan, then show its table,"
 	@echo "  with SIZE=tiny|small|paper SEEDS=1,2,3 WORKERS=2 ARGS='data.root=DIR track=none'"
 
 setup: $(READY) ## Make the virtual environment and install the project with its development tools

@@ -38,6 +38,8 @@ def main(argv: Sequence[str]) -> int:
             from rmsrepro import multirun
 
             return multirun.run(overrides)
+        if "--multirun" in flags and any(flag.startswith("--cfg") for flag in flags):
+            raise ConfigError("-m and --cfg: name one job of the sweep without -m to see its configuration")
         return _hydra(argv, overrides)
     except UserError as error:
         return fail(str(error))

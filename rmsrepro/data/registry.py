@@ -18,17 +18,20 @@ _MODULES = {
     "coco": "rmsrepro.data.coco",
     "dailymail": "rmsrepro.data.cloze.known:DAILYMAIL",
     "flickr8k": "rmsrepro.data.flickr8k",
+    "libreoffice_help": "rmsrepro.data.parallel.catalog:LIBREOFFICE_HELP",
     "mnist": "rmsrepro.data.mnist",
     "multi30k": "rmsrepro.data.parallel.multi30k",
+    "newstest": "rmsrepro.data.parallel.catalog:NEWSTEST",
     "ptb": "rmsrepro.data.ptb",
     "wikitext2": "rmsrepro.data.wikitext2",
     "wikitext2_cloze": "rmsrepro.data.cloze.known:WIKITEXT2",
     "wmt14_en_de": "rmsrepro.data.parallel.wmt14",
+    "wmt14_sample": "rmsrepro.data.parallel.catalog:WMT14_SAMPLE",
 }
 
 
 def data_set_names() -> list[str]:
-    """Return the names of the data sets that can be fetched."""
+    """Return the names of the data sets that can be fetched or checked."""
     return sorted(_MODULES)
 
 

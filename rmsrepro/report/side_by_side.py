@@ -67,6 +67,9 @@ def _step_ms(timing: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the comparison of the named result files and where their runs lie."""
+    if {"-h", "--help"} & set(arguments):
+        print(f"python -m rmsrepro.report.side_by_side RUN_DIRECTORY|result.json ...\n\n{__doc__}")
+        return 0
     paths = [Path(argument) for argument in arguments or sys.stdin.read().splitlines()]
     try:
         results = [_read(path) for path in paths]

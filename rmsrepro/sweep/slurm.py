@@ -122,4 +122,4 @@ def _submitit() -> Any:
     try:
         return importlib.import_module("submitit")
     except ImportError as error:
-        raise ConfigError("launcher=slurm needs submitit; install it with: pip install 'rmsrepro[slurm]'") from error
+        raise ConfigError("launcher=slurm needs submitit; install it with: pip install submitit") from error

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rmsrepro.bench import step_session, steps
+from rmsrepro.bench import step_options, step_session, steps
 from rmsrepro.bench.protocol import Timing
 from rmsrepro.bench.step_arms import (
     arm_config,
@@ -222,6 +222,11 @@ def test_a_fault_is_refused_in_one_line(words, said):
     with pytest.raises(ConfigError) as refusal:
         steps.main([*words, "--device", "cpu", "--budget-s", "5"])
     assert said in str(refusal.value)
+
+
+def test_overrides_may_stand_on_both_sides_of_an_option():
+    args = step_options.parse(["task=mnist", "train.batch_size=8", "--size", "tiny", "task.hidden=[8]"])
+    assert (args.task, args.size, args.overrides) == ("mnist", "tiny", ["train.batch_size=8", "task.hidden=[8]"])
 
 
 def test_arms_that_do_not_fit_into_memory_together_are_refused(monkeypatch):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from rmsrepro import multirun
+from rmsrepro import cli, multirun
 
 
 def rmsrepro(*arguments, **options):
@@ -38,6 +38,11 @@ def test_a_job_that_fails_stops_no_other_and_is_named(root):
     assert lines[-3] == "0 of 2 runs done"
     assert [line.split(": ")[0] for line in lines[-2:]] == ["  exit 2", "  exit 2"]
     assert "Traceback" not in ended.stderr
+
+
+def test_a_sweeps_configuration_is_not_one(capsys):
+    assert cli.main(["-m", "seed=1,2", "--cfg", "job"]) == 2
+    assert "without -m" in capsys.readouterr().err
 
 
 SLOW_TO_LEAVE = """

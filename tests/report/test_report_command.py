@@ -5,6 +5,7 @@ import sys
 import pytest
 from made_up import run_line
 
+from rmsrepro.report import side_by_side
 from rmsrepro.report.cli import main
 from rmsrepro.sweep.plan import plan_names
 
@@ -115,3 +116,8 @@ def test_figures_may_stand_behind_other_words(tmp_path, capsys):
 def test_two_commands_at_once_are_refused(capsys):
     assert main(["figures", "publish", "plan=table4"]) == 2
     assert "give one of them" in capsys.readouterr().err
+
+
+def test_comparing_runs_says_how_it_is_used(capsys):
+    assert side_by_side.main(["--help"]) == 0
+    assert "RUN_DIRECTORY" in capsys.readouterr().out
