@@ -26,7 +26,12 @@ NEWSTEST = ParallelDataSet(
 LIBREOFFICE_HELP = ParallelDataSet("libreoffice_help", ("train",), "valid", {"test": "test"})
 
 
+#: What metrics of training and validation begin with.
+_TAKEN = ("train", "valid")
+
+
 def _own(options: PairOptions) -> ParallelDataSet:
+    _check_stems(options)
     return ParallelDataSet(
         "parallel",
         (options.train_stem,),
@@ -37,6 +42,26 @@ def _own(options: PairOptions) -> ParallelDataSet:
         way_out="data=parallel reads <task.train_stem>.<task.source> and so on in the folder task.folder below "
         "data.root; set them",
     )
+
+
+def _check_stems(options: PairOptions) -> None:
+    """Refuse stems under which scores and translations could not be written, or would be taken for others."""
+    for field, stem in (("valid_stem", options.valid_stem), ("test_stem", options.test_stem)):
+        if "/" in stem:
+            raise ConfigError(
+                f"task.{field}={stem}: expected the start of file names, such as {field.removesuffix('_stem')};"
+                " the folder goes into task.folder"
+            )
+    if options.test_stem and options.test_stem == options.valid_stem:
+        raise ConfigError(
+            f"task.test_stem={options.test_stem}: is the development set too; name another, or write task.test_stem="
+            " to go without a test set"
+        )
+    if options.test_stem in _TAKEN:
+        raise ConfigError(
+            f"task.test_stem={options.test_stem}: a test set is reported under its stem, and {options.test_stem}/..."
+            " are metrics of their own; give its files another name, such as test"
+        )
 
 
 _BY_NAME: dict[str, Callable[[PairOptions], ParallelDataSet]] = {

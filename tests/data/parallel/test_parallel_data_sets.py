@@ -122,6 +122,20 @@ def test_options_that_no_corpus_can_have_are_refused(options, told):
         PairOptions(**options)
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"test_stem": "../b/test"}, r"task\.test_stem=\.\./b/test: .*task\.folder"),
+        ({"valid_stem": "b/dev"}, r"task\.valid_stem=b/dev: .*task\.folder"),
+        ({"valid_stem": "dev", "test_stem": "dev"}, r"task\.test_stem=dev: is the development set too.*without a test"),
+        ({"valid_stem": "dev", "test_stem": "valid"}, r"task\.test_stem=valid: .*another name"),
+    ],
+)
+def test_stems_under_which_nothing_could_be_reported_are_refused(options, told, tmp_path):
+    with pytest.raises(ConfigError, match=told):
+        load_pairs("parallel", tmp_path, PairOptions(**options), tmp_path / "cache")
+
+
 def test_a_name_that_is_no_parallel_data_set_is_refused_with_those_there_are(tmp_path):
     with pytest.raises(ConfigError, match=r"data=mnist .*libreoffice_help, multi30k"):
         load_pairs("mnist", tmp_path, PairOptions(), tmp_path)
