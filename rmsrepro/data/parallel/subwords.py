@@ -88,7 +88,7 @@ def learn_subwords(sentences: Iterable[str], size: int, threads: int = 2) -> tup
     if first is None:
         raise DataError(
             f"no sentence is left to learn subwords from: {facts.skipped_too_long} have more than "
-            f"{MAX_SENTENCE_BYTES} bytes, all others are empty"
+            f"{MAX_SENTENCE_BYTES} bytes, all others are empty; the training files need one sentence a line"
         )
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -107,7 +107,7 @@ def learn_subwords(sentences: Iterable[str], size: int, threads: int = 2) -> tup
             num_threads=threads,
             minloglevel=2,
         )
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:  # a size that is no 32-bit number is a ValueError
         raise _size_error(str(error), size) from error
     return model.getvalue(), facts
 

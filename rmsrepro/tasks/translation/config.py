@@ -67,7 +67,7 @@ class TranslationConfig(TaskConfig):
     tokenized: bool = False
     """Read the data's tokenised files and score without tokenising again."""
     max_length: int = 80
-    """Training pairs with more subwords on a side, its end counted, are dropped."""
+    """Training pairs with more subwords on a side, its end not counted, are dropped."""
     limit_pairs: int | None = None
     """Use only the first so many training pairs."""
     folder: str = "parallel"

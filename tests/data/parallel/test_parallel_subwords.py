@@ -81,7 +81,13 @@ def test_whatever_a_model_emits_is_one_line(subwords):
 
 @pytest.mark.parametrize(
     ("size", "told"),
-    [(32_000, r"supports at most \d+"), (5, r"needs at least \d+"), (265, r"needs at least \d+"), (0, "refuses it")],
+    [
+        (32_000, r"supports at most \d+"),
+        (5, r"needs at least \d+"),
+        (265, r"needs at least \d+"),
+        (0, "refuses it"),
+        (1 << 31, "refuses it"),
+    ],
 )
 def test_a_size_that_does_not_fit_is_one_line_with_the_key_and_what_is_allowed(size, told, corpus):
     with pytest.raises(DataError, match=rf"^task\.vocabulary={size}: .*{told}") as error:
