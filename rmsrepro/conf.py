@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from rmsrepro.errors import ConfigError
 
@@ -20,9 +22,17 @@ def conf_dir() -> Path:
 
 
 def load_yaml(name: str) -> dict[str, Any]:
-    """Read one file of conf/ as plain values."""
-    # OmegaConf reads 1e-8 as the number that it is; plain YAML takes it for text.
-    return OmegaConf.to_container(OmegaConf.load(conf_dir() / name))  # pyrefly: ignore[bad-return]
+    """Read one file of conf/ as plain values; raises ConfigError, in one line, for one that cannot be read."""
+    try:
+        # OmegaConf reads 1e-8 as the number that it is; plain YAML takes it for text.
+        values: Any = OmegaConf.to_container(OmegaConf.load(conf_dir() / name))
+    except OSError as error:
+        raise ConfigError(f"conf/{name}: cannot be read ({error.strerror})") from error
+    except (YAMLError, OmegaConfBaseException, UnicodeDecodeError) as error:
+        raise ConfigError(f"conf/{name}: not valid YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"conf/{name}: expected a mapping, lines such as `key: value`")
+    return values
 
 
 def option_names(group: str) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from rmsrepro.conf import load_yaml, option_names
 from rmsrepro.config import SIZES
 from rmsrepro.errors import ConfigError
-from rmsrepro.typed import build
+from rmsrepro.typed import build, convert
 
 #: Why a plan's runs at some size may be missing for good.
 UNTRIED = ("too costly", "data unavailable")
@@ -102,18 +102,35 @@ def load_plan(name: str) -> Plan:
     known = plan_names()
     if name not in known:
         raise ConfigError(f"plan={name}: known plans are {', '.join(known)}")
-    plan = build(Plan, {**load_yaml(f"plan/{name}.yaml"), "name": name}, f"conf/plan/{name}.yaml")
+    plan = _read(name)
     if plan.runs_of is not None:
+        if plan.runs_of in known and (behind := _read(plan.runs_of).runs_of) is not None:
+            raise ConfigError(f"plan={name}: runs_of={plan.runs_of}: shows the runs of {behind} itself; name that plan")
         plan = _taking_runs_of(plan, load_plan(plan.runs_of))
+    _check_seeds(plan)
     for arm in plan.arms:
         plan.arm(arm)
     for size in {**plan.sizes, **plan.untried}:
         _check_size(name, size)
+    for size, overrides in plan.sizes.items():
+        convert(list[str], overrides, f"conf/plan/{name}.yaml: sizes.{size}")
     for size in plan.untried:
         state = plan.untried_at(size)
         if state is not None and state.state not in UNTRIED:
             raise ConfigError(f"plan={name}: untried.{size}.state={state.state}: allowed are {', '.join(UNTRIED)}")
     return plan
+
+
+def _read(name: str) -> Plan:
+    plan = build(Plan, {**load_yaml(f"plan/{name}.yaml"), "name": name}, f"conf/plan/{name}.yaml")
+    # YAML takes an arm called 1 for a number.
+    return replace(plan, arms={str(arm): value for arm, value in plan.arms.items()})
+
+
+def _check_seeds(plan: Plan) -> None:
+    if not plan.seeds or len(set(plan.seeds)) != len(plan.seeds):
+        given = ",".join(map(str, plan.seeds))
+        raise ConfigError(f"conf/plan/{plan.name}.yaml: seeds=[{given}]: expected one seed or more, each once")
 
 
 def _taking_runs_of(plan: Plan, other: Plan) -> Plan:

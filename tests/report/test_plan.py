@@ -75,17 +75,35 @@ def test_plans_of_the_tasks_that_are_there_compose_to_a_run_an_arm(name):
         ({"title": "t", "untried": {"paper": {"state": "lazy", "why": ""}}}, "allowed are too costly"),
         ({"title": "t", "runs_of": "base", "only": ["layrnorm"]}, "no arm layrnorm; it has layernorm"),
         ({"title": "t", "runs_of": "base", "common": ["norm.p=1"]}, "leave out arms, common and sizes"),
+        ({"title": "t", "runs_of": "mine"}, "runs_of=mine: shows the runs of mine itself"),
+        ({"title": "t", "seeds": []}, "seeds=[]: expected one seed or more"),
+        ({"title": "t", "seeds": [1, 1]}, "seeds=[1,1]: expected one seed or more, each once"),
+        ({"title": "t", "sizes": {"small": None}}, "sizes.small=null: expected a list"),
+        ({"title": "t", "sizes": {"small": "train.lr=1"}}, "sizes.small=train.lr=1: expected a list"),
+        (["title"], "mine.yaml: expected a mapping"),
+        ("title: [t", "mine.yaml: not valid YAML"),
+        ("title: ${t", "mine.yaml: not valid YAML"),
+        (b"title: \xe9", "mine.yaml: not valid YAML"),
     ],
 )
 def test_a_plan_with_a_fault_is_refused_in_one_line(tmp_path, monkeypatch, content, words):
     folder = tmp_path / "plan"
     folder.mkdir()
-    (folder / "mine.yaml").write_text(yaml.safe_dump(content))
+    text = content if isinstance(content, str | bytes) else yaml.safe_dump(content)
+    (folder / "mine.yaml").write_bytes(text.encode() if isinstance(text, str) else text)
     (folder / "base.yaml").write_text(yaml.safe_dump({"title": "b", "arms": {"layernorm": ["norm=layernorm"]}}))
     monkeypatch.setattr(conf, "conf_dir", lambda: tmp_path)
     with pytest.raises(ConfigError) as refusal:
         load_plan("mine")
     assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_arm_whose_name_is_a_number_is_an_arm(tmp_path, monkeypatch):
+    (tmp_path / "plan").mkdir()
+    (tmp_path / "plan" / "mine.yaml").write_text("title: t\narms: {1: [norm=none]}\n")
+    monkeypatch.setattr(conf, "conf_dir", lambda: tmp_path)
+    assert load_plan("mine").arm("1").overrides == ["norm=none"]
 
 
 def test_an_unknown_plan_and_a_seed_given_twice_are_refused():
