@@ -74,6 +74,7 @@ def parse(argv: Sequence[str]) -> Options:
 
 def _take(options: Options, key: str, value: str) -> bool:
     """Keep a word of the sweep's own and return True; False for one that is meant for the runs."""
+    decided = _DECIDED.get(key.lstrip("+"))  # Hydra's `++seed=4` sets what `seed=4` does
     if key in ("plan", "plans"):
         options.plans += _list(key, value)
     elif key == "size":
@@ -88,8 +89,8 @@ def _take(options: Options, key: str, value: str) -> bool:
         options.workers = _positive(key, value)
     elif key.startswith("slurm."):
         options.slurm[key.removeprefix("slurm.")] = value
-    elif key in _DECIDED:
-        raise ConfigError(f"{key}={value}: {_DECIDED[key]}")
+    elif decided is not None:
+        raise ConfigError(f"{key}={value}: {decided}")
     else:
         return False
     return True
@@ -133,6 +134,6 @@ def _positive(key: str, value: str) -> int:
 
 def _output_file(name: str) -> Path:
     path = Path(name)
-    if not name or path.is_dir() or not path.absolute().parent.is_dir():
+    if not name or name.startswith("-") or path.is_dir() or not path.absolute().parent.is_dir():
         raise ConfigError(f"--json {name}: cannot be written; name a file in a folder that is there")
     return path
