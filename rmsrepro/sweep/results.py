@@ -9,6 +9,7 @@ from typing import Any
 
 from rmsrepro.errors import DataError
 from rmsrepro.runs.atomic import read_json
+from rmsrepro.runs.result import InvalidResultError, validate_result
 from rmsrepro.sweep.specs import Spec
 
 #: The arm that others' step times are divided by.
@@ -41,13 +42,15 @@ def arm_results(specs: Sequence[Spec]) -> list[ArmResult]:
 
 
 def read_result(spec: Spec) -> dict[str, Any] | None:
-    """Return a finished run's result.json; None where there is none."""
+    """Return a finished run's result.json; None where there is none, or none that this version reads."""
     if not spec.rundir.is_done():
         return None
     try:
-        return read_json(spec.rundir.result_json)
-    except (OSError, DataError):
+        result = read_json(spec.rundir.result_json)
+        validate_result(result)
+    except (OSError, DataError, InvalidResultError):
         return None
+    return result
 
 
 def results_text(results: Sequence[ArmResult]) -> str:

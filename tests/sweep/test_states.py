@@ -62,6 +62,14 @@ def test_step_times_are_divided_by_layernorms_on_the_same_hardware_only(specs):
     assert arm_results(specs)[1].times_reference is None
 
 
+@pytest.mark.parametrize("broken", [{}, {"metrics": {}}, {"timing": None}])
+def test_a_result_that_cannot_be_read_is_left_out_of_the_table(specs, broken):
+    for spec in specs[:2]:
+        finish(spec)
+    write_json_atomic(specs[0].rundir.result_json, {**result(specs[0].config), **broken} if broken else {})
+    assert [(one.arm, one.runs) for one in arm_results(specs)] == [("rmsnorm", 1)]
+
+
 def test_the_summary_is_a_tracked_run_of_its_own(root):
     words = ["plan=mnist", "size=tiny", "seeds=1", "arms=layernorm,rmsnorm", "device=cpu"]
     tracked, untracked = (build_specs(parse([*words, track])) for track in ("track.mode=offline", "track=none"))
