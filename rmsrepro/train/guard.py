@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -14,7 +15,9 @@ class DivergedError(RuntimeError):
     def __init__(self, what: str, step: int, lr: float, loss: float, names: Sequence[str]) -> None:
         self.what, self.step, self.lr, self.loss, self.tensors = what, step, lr, loss, list(names)
         named = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        super().__init__(f"{what} at step {step}, learning rate {lr:.6g}; not finite: {named or 'only the loss'}")
+        # All numbers of a gradient may be finite while the sum of their squares is not.
+        rest = "only the gradient's norm" if math.isfinite(loss) else "only the loss"
+        super().__init__(f"{what} at step {step}, learning rate {lr:.6g}; not finite: {named or rest}")
 
     def __reduce__(self) -> tuple[type[DivergedError], tuple[str, int, float, float, list[str]]]:
         """Pickle what the error was made of, for the other processes."""

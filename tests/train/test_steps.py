@@ -14,7 +14,7 @@ from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.base import build_task
 from rmsrepro.train.clip import clip_gradients
 from rmsrepro.train.distributed import World
-from rmsrepro.train.guard import DivergedError
+from rmsrepro.train.guard import DivergedError, diverged
 from rmsrepro.train.loop import Hooks, Trainer
 from rmsrepro.train.sums import means
 
@@ -218,3 +218,9 @@ def test_padding_is_in_no_training_error():
 
 def test_processes_that_saw_different_sums_agree_on_the_mean():
     assert means([{"error": (1.0, 4)}, {"error": (3.0, 4), "other": (2.0, 1)}, {}]) == {"error": 0.5, "other": 2.0}
+
+
+@pytest.mark.parametrize(("loss", "at_fault"), [(310.7, "only the gradient's norm"), (math.inf, "only the loss")])
+def test_a_divergence_without_a_tensor_at_fault_names_what_is_not_finite(loss, at_fault):
+    error = diverged("the gradient is not finite", torch.nn.Linear(2, 2), 4, 0.1, loss)
+    assert str(error).endswith(f"not finite: {at_fault}")
