@@ -16,6 +16,8 @@ from rmsrepro.runs.atomic import atomic_writer, to_json
 
 SCHEMA = 1
 MOST_POINTS = 200
+#: Larger ones are no exact floats.
+MOST_STEPS = 1 << 53
 
 #: Step, seconds since the run began, value.
 Point = tuple[int, float, float]
@@ -85,6 +87,8 @@ def parse_curve(row: dict[str, Any], where: str) -> CurveRecord:
         raise ValueError(f"{len(steps)} points; a curve holds 1 to {MOST_POINTS}")
     if any(later <= earlier for earlier, later in pairwise(steps)):
         raise ValueError("steps do not rise")
+    if steps[0] < 0 or steps[-1] > MOST_STEPS:
+        raise ValueError(f"steps are below 0 or too large; allowed are 0 to {MOST_STEPS}")
     if not all(0 <= a <= b < math.inf for a, b in zip(time_s, time_s[1:] or time_s, strict=False)):
         raise ValueError("time_s falls, or is no time")
     return CurveRecord(**texts, seed=int(row["seed"]), steps=steps, time_s=time_s, values=values, where=where)

@@ -86,7 +86,7 @@ def read_records(path: Path) -> tuple[list[Record], list[str]]:
     for number, row in enumerate(rows, start=1):
         try:
             records.append(_parse(row, f"{path.name}:{number}"))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             said = f"no key {error}" if isinstance(error, KeyError) else str(error)
             complaints.append(f"{path.name}:{number}: {said}")
     return records, complaints

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from rmsrepro.compose import compose_config
-from rmsrepro.config import UNHASHED
+from rmsrepro.config import SIZES, UNHASHED
 from rmsrepro.errors import ConfigError, DataError
 from rmsrepro.report.records import RunRecord
 from rmsrepro.runs.atomic import read_json
@@ -25,6 +27,10 @@ from rmsrepro.sweep.plan import Plan, load_plan, plan_names
 
 #: Overrides that say where things lie or what is logged; a published command leaves them out.
 _LOCAL = re.compile(r"(runs|track)[./=]|track=|data\.root=|tag=|device=")
+
+#: Without these, a directory below the runs' root is no run that a record can be made of.
+_CONFIG_KINDS = {"task": dict, "norm": dict, "data": dict, "train": dict, "size": str}
+_MANIFEST_KINDS = {"hardware": dict, "git": dict, "command": str, "started": str}
 
 _SEED = re.compile(r"^seed: (\d+)$", re.MULTILINE)
 
@@ -46,7 +52,8 @@ def read_run_dirs(runs_root: Path) -> tuple[list[RunRecord], list[str]]:
         try:
             record = _read(rundir)
         except (DataError, InvalidResultError, OSError, KeyError, TypeError, ValueError) as error:
-            complaints.append(f"{rundir.path}: {' '.join(str(error).split())}")
+            said = f"no key {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+            complaints.append(f"{rundir.path}: {said}")
             continue
         if record is not None:
             records.append(record)
@@ -66,7 +73,7 @@ def _read(rundir: RunDir) -> RunRecord | None:
     if state == "done":
         result = read_json(rundir.result_json)
         validate_result(result)
-    manifest = read_json(rundir.manifest_json)
+    manifest = _checked(read_json(rundir.manifest_json), _MANIFEST_KINDS, rundir.manifest_json)
     status = rundir.status()
     return RunRecord(
         plan=plan,
@@ -92,7 +99,21 @@ def _read_config(path: Path) -> dict[str, Any]:
     found = _SEED.search(text)
     if found is None:
         raise DataError(f"{path}: it has no seed")
-    return {**_parsed(_SEED.sub("", text, count=1)), "seed": int(found[1])}
+    try:
+        values = _checked(_parsed(_SEED.sub("", text, count=1)), _CONFIG_KINDS, path)
+    except (YAMLError, OmegaConfBaseException) as error:
+        raise DataError(f"{path}: not valid YAML ({error})") from error
+    if values["size"] not in SIZES:
+        raise DataError(f"{path}: size is {values['size']}; allowed are {', '.join(SIZES)}")
+    return {**values, "seed": int(found[1])}
+
+
+def _checked(values: Any, kinds: dict[str, type], path: Path) -> dict[str, Any]:
+    """Return `values`, a mapping with `kinds` of values under some keys; raises DataError."""
+    for key, kind in kinds.items():
+        if not isinstance(values, dict) or not isinstance(values.get(key), kind):
+            raise DataError(f"{path}: {key} is missing or {'no mapping' if kind is dict else 'no text'}")
+    return values
 
 
 @cache

@@ -86,7 +86,7 @@ def read_json(path: Path) -> Any:
     path = Path(path)
     try:
         return json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON ({error}); delete the file and repeat the run") from error
 
 
@@ -101,7 +101,7 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             row = None
         if isinstance(row, dict):
             rows.append(row)

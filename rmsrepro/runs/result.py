@@ -2,6 +2,7 @@
 
 import math
 import statistics
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,6 +80,7 @@ def validate_result(result: dict[str, Any]) -> None:
 
     Other metrics may be non-finite (as floats or as the strings that JSON holds for them).
     """
+    _check(isinstance(result, dict), "schema", result, f"{SCHEMA} in a mapping")
     _check(result.get("schema") == SCHEMA, "schema", result.get("schema"), str(SCHEMA))
     for key in _TEXT_KEYS:
         value = result.get(key)
@@ -126,7 +128,8 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return _is_integer(value) or isinstance(value, float)
+    # JSON's whole numbers may be larger than any float, and every one of these is computed with.
+    return isinstance(value, float) or (_is_integer(value) and abs(value) <= sys.float_info.max)
 
 
 def _is_finite(value: Any) -> bool:

@@ -132,6 +132,7 @@ def test_runs_of_two_configurations_never_share_a_mean(published):
         ({"state": "won"}, "state 'won'"),
         ({"direction": "up"}, "result.direction"),
         ({"plan": None}, "plan None"),
+        ({"kind": "measurement", "column": "c", "value": 10**400}, "too large"),
     ],
 )
 def test_a_committed_line_that_cannot_be_used_is_named_and_the_others_are_read(published, change, words):
@@ -155,6 +156,37 @@ def test_a_broken_run_directory_is_a_note_and_stops_nothing(tmp_path):
     assert [run.seed for run in index.runs] == [2]
     assert "manifest.json" in index.notes[0]
     assert build_tables(load_plan("table10"), index)[0].size == "tiny"
+
+
+def change_json(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda run: run.config_yaml.write_text("seed: 1\ntask: [cifar10\n"), "config.yaml: not valid YAML"),
+        (lambda run: run.config_yaml.write_text("seed: 1\ntask: ${cifar10\n"), "config.yaml: not valid YAML"),
+        (lambda run: run.config_yaml.write_text("seed: 1\ntask: cifar10\n"), "config.yaml: task is missing or no"),
+        (
+            lambda run: run.config_yaml.write_text(run.config_yaml.read_text().replace("size: tiny", "size: huge")),
+            "config.yaml: size is huge; allowed are tiny, small, paper",
+        ),
+        (lambda run: change_json(run.manifest_json, hardware=None), "manifest.json: hardware is missing or no mapping"),
+        (lambda run: change_json(run.manifest_json, command=None), "manifest.json: command is missing or no text"),
+        (lambda run: change_json(run.manifest_json, started=5), "manifest.json: started is missing or no text"),
+        (lambda run: run.result_json.write_text("[" * 100_000), "result.json: not valid JSON"),
+        (lambda run: run.result_json.write_text("[]"), "result.schema"),
+    ],
+)
+def test_a_foreign_run_directory_is_a_note_of_one_line_and_stops_nothing(tmp_path, spoil, words):
+    spoil(make_run(tmp_path, "norm=rmsnorm", "seed=1"))
+    make_run(tmp_path, "norm=rmsnorm", "seed=2")
+    index = build_index(tmp_path / "nothing", tmp_path)
+    assert [run.seed for run in index.runs] == [2]
+    assert len(index.notes) == 1
+    assert words in index.notes[0]
+    assert "\n" not in index.notes[0]
 
 
 def test_records_that_cannot_be_written_are_one_line(tmp_path, capsys):

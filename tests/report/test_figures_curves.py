@@ -1,4 +1,5 @@
 import json
+import math
 
 import numpy as np
 import pytest
@@ -77,6 +78,8 @@ def test_records_without_curves_have_none(published):
     [
         ({"values": [1.0]}, "hold 2, 2 and 1"),
         ({"steps": [2, 1]}, "steps do not rise"),
+        ({"steps": [1, 10**400]}, "allowed are 0 to"),
+        ({"steps": [1, math.inf]}, "infinity"),
         ({"time_s": [2.0, 1.0]}, "time_s falls"),
         ({"steps": [], "time_s": [], "values": []}, "0 points"),
         ({"metric": 3}, "metric 3"),

@@ -37,7 +37,7 @@ def test_a_result_has_the_keys_that_scripts_rely_on_and_survives_the_file(tmp_pa
     assert read_json(tmp_path / "result.json") == result
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, "NaN", None, True])
+@pytest.mark.parametrize("value", [math.nan, math.inf, "NaN", None, True, 10**400])
 def test_a_primary_metric_that_is_no_finite_number_is_never_a_result(value):
     with pytest.raises(InvalidResultError, match=r"metrics\.test/accuracy"):
         good_result(metrics={"test/accuracy": value})
@@ -65,6 +65,11 @@ def test_another_metric_may_overflow_and_still_be_read_back(tmp_path):
 def test_a_bad_field_is_named(changes, key):
     with pytest.raises(InvalidResultError, match=rf"^result\.{key}: expected"):
         good_result(**changes)
+
+
+def test_what_is_no_mapping_is_no_result():
+    with pytest.raises(InvalidResultError, match=r"^result\.schema: expected 1"):
+        validate_result([])  # pyrefly: ignore[bad-argument-type]
 
 
 def test_a_negative_or_non_finite_time_is_refused():
