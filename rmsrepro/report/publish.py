@@ -31,19 +31,21 @@ def publish(plan_name: str, runs_root: Path, folder: Path) -> tuple[Path, int]:
     path = folder / f"runs-{plan.runs_plan}.jsonl"
     old = [record for record in _existing(path) if isinstance(record, RunRecord)]
     kept = {_key(run): run for run in [*old, *new]}
+    curves_path = folder / f"curves-{plan.runs_plan}.jsonl"
+    curves = _all_curves(curves_path, new)  # before anything is written, as one of them may be broken
     folder.mkdir(parents=True, exist_ok=True)
     write_runs(path, (replace(run, where="") for run in kept.values()))
-    _publish_curves(folder / f"curves-{plan.runs_plan}.jsonl", new)
+    if curves:
+        write_curves(curves_path, curves)
     return path, len(kept)
 
 
-def _publish_curves(path: Path, runs: list[RunRecord]) -> None:
+def _all_curves(path: Path, runs: list[RunRecord]) -> list[CurveRecord]:
+    """Return the curves of `runs`, and those of other runs that `path` holds."""
     new = [curve for run in runs for curve in read_curves(run)]
     replaced = {curve.run for curve in new}
     old = [record for record in _existing(path) if isinstance(record, CurveRecord)]
-    kept = [*(curve for curve in old if curve.run not in replaced), *new]
-    if kept:
-        write_curves(path, kept)
+    return [*(curve for curve in old if curve.run not in replaced), *new]
 
 
 def _existing(path: Path) -> list[Record]:

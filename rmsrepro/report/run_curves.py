@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from pathlib import Path
 
 from rmsrepro.errors import DataError
-from rmsrepro.report.curves import CurveRecord, Point, thin
+from rmsrepro.report.curves import MOST_STEPS, CurveRecord, Point, thin
 from rmsrepro.report.records import RunRecord
 from rmsrepro.runs.atomic import read_jsonl
 from rmsrepro.runs.rundir import RunDir
@@ -39,9 +40,11 @@ def read_metrics(path: Path) -> dict[str, list[Point]]:
     for row in read_jsonl(path):
         try:
             step, time_s = int(row["step"]), float(row["time_s"])
+            if not (0 <= step <= MOST_STEPS and 0 <= time_s < math.inf):
+                raise ValueError(f"step {row['step']} at {row['time_s']} s")
             for name, value in row.items():
                 if name.startswith(_KINDS) and name not in _NO_CURVES:
                     found[name][step] = (step, time_s, float(value))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{path}: a line without step, time_s or number ({error})") from error
     return {name: [points[step] for step in sorted(points)] for name, points in sorted(found.items())}

@@ -189,6 +189,14 @@ def test_a_foreign_run_directory_is_a_note_of_one_line_and_stops_nothing(tmp_pat
     assert "\n" not in index.notes[0]
 
 
+def test_nothing_is_published_of_runs_whose_curves_cannot_be(tmp_path):
+    run = make_run(tmp_path / "runs", "norm=rmsnorm", "seed=1", error=0.8)
+    run.metrics_jsonl.write_text('{"step": 1, "time_s": "NaN", "train/loss": 2.0}\n')
+    with pytest.raises(DataError, match=r"metrics\.jsonl: .*step 1 at NaN s"):
+        publish("table10", tmp_path / "runs", tmp_path / "published")
+    assert not (tmp_path / "published").exists()
+
+
 def test_records_that_cannot_be_written_are_one_line(tmp_path, capsys):
     make_run(tmp_path / "runs", "norm=rmsnorm", "seed=1", error=0.8)
     (tmp_path / "file").touch()
