@@ -72,6 +72,8 @@ def main(argv: Sequence[str]) -> int:
         index = build_index(options.published, runs)
         if options.runs_root and not runs.is_dir():
             index.notes.append(f"runs.root={runs}: no such folder, so there are committed records only")
+        if not options.published.is_dir():
+            index.notes.append(f"--published={options.published}: no such folder, so there are no committed records")
         tables = {name: build_tables(load_plan(name), index, options.size) for name in options.plans or plan_names()}
         if options.check:
             return _check(tables, index)
@@ -95,8 +97,6 @@ def parse(argv: Sequence[str]) -> Options:
     while rest:
         argument = rest.pop(0)
         if argument in ("publish", "figures"):
-            if options.publish or options.figures:
-                raise ConfigError(f"{argument}: publish and figures are two commands; give one of them")
             setattr(options, argument, True)
             continue
         if argument == "--check":
@@ -120,14 +120,34 @@ def parse(argv: Sequence[str]) -> Options:
         elif key == "runs.root":
             options.runs_root = value
         elif key == "--readme":
-            options.readme = Path(value)
+            options.readme = _path(key, value)
         elif key == "--out":
-            options.out = Path(value)
+            options.out = _path(key, value)
         elif key == "--published":
-            options.published = Path(value)
+            options.published = _path(key, value)
         else:
             raise ConfigError(f"{argument}: not understood; --help shows what there is")
+    _check_one_command(options)
     return options
+
+
+def _path(option: str, value: str) -> Path:
+    if not value or value.startswith("-"):
+        raise ConfigError(f"{option}={value}: expected the name of a file or folder")
+    return Path(value)
+
+
+def _check_one_command(options: Options) -> None:
+    given = {
+        "publish": options.publish,
+        "figures": options.figures,
+        "--check": options.check,
+        "--html": options.html is not None,
+        "--readme": options.readme is not None,
+    }
+    commands = [name for name, asked in given.items() if asked]
+    if len(commands) > 1:
+        raise ConfigError(f"{' and '.join(commands)}: each is a command of its own; give one of them")
 
 
 def _publish(options: Options) -> int:

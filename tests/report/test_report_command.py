@@ -84,6 +84,7 @@ def test_tables_are_written_in_spite_of_contradictions(report, published):
         ("size=huge", "allowed are tiny, small, paper"),
         ("--chekc", "--help shows"),
         ("publish", "name the plan"),
+        ("--published=", "expected the name of a file or folder"),
     ],
 )
 def test_a_wrong_argument_is_one_line_and_exit_2(report, argument, words):
@@ -105,7 +106,7 @@ def test_the_report_needs_no_torch(tmp_path):
 def test_a_runs_root_that_is_not_there_is_said(report, tmp_path):
     assert f"{tmp_path / 'runs'}: no such folder" in report()[2]
     (tmp_path / "runs").mkdir()
-    assert "no such folder" not in report()[2]
+    assert f"{tmp_path / 'runs'}: no such folder" not in report()[2]
 
 
 def test_figures_may_stand_behind_other_words(tmp_path, capsys):
@@ -113,11 +114,23 @@ def test_figures_may_stand_behind_other_words(tmp_path, capsys):
     assert "figures written" in capsys.readouterr().err
 
 
-def test_two_commands_at_once_are_refused(capsys):
-    assert main(["figures", "publish", "plan=table4"]) == 2
+@pytest.mark.parametrize("words", [["figures", "publish"], ["publish", "--check"], ["--check", "--html", "x.html"]])
+def test_two_commands_at_once_are_refused(words, capsys):
+    assert main([*words, "plan=table4"]) == 2
     assert "give one of them" in capsys.readouterr().err
 
 
 def test_comparing_runs_says_how_it_is_used(capsys):
     assert side_by_side.main(["--help"]) == 0
     assert "RUN_DIRECTORY" in capsys.readouterr().out
+
+
+def test_a_flag_is_not_taken_for_the_name_of_a_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["--out", "--check"]) == 2
+    assert "--out=--check: expected the name" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_records_that_is_not_there_is_said(report, tmp_path):
+    assert f"--published={tmp_path / 'none'}: no such folder" in report("plan=table10")[2]
