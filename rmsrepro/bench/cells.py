@@ -12,7 +12,7 @@ import torch
 from rmsrepro.arguments import Parser
 from rmsrepro.bench import machine, protocol
 from rmsrepro.bench.cell_arms import AGAIN, CELLS, NORMS, PASSES, STOCK, Case, arm_names, arms
-from rmsrepro.bench.options import output_file, positive
+from rmsrepro.bench.options import block_count, output_file, positive
 from rmsrepro.errors import ConfigError
 
 SIZES = ("35,20,200,200", "35,20,650,650", "50,64,240,240", "50,80,512,1024")
@@ -128,7 +128,7 @@ def _parser() -> Parser:
     parser.add_argument("--norms", nargs="+", choices=NORMS, default=list(NORMS))
     parser.add_argument("--passes", nargs="+", choices=PASSES, default=list(PASSES))
     parser.add_argument("--threads", type=positive, default=2, help="threads of torch's pool (default 2)")
-    parser.add_argument("--blocks", type=positive, help="interleaved blocks (default 11, with --quick 5)")
+    parser.add_argument("--blocks", type=block_count, help="interleaved blocks (default 11, with --quick 5)")
     parser.add_argument("--table", action="store_true", help="only the layers that the ratios need, both passes")
     parser.add_argument("--quick", action="store_true", help="few short blocks")
     return parser

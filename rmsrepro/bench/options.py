@@ -13,6 +13,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def block_count(text: str) -> int:
+    """Read a number of interleaved blocks: two or more, as one has no spread."""
+    if positive(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text}: expected a whole number of 2 or more, as one block has no spread")
+    return int(text)
+
+
 def output_file(text: str) -> str:
     """Take the name of a file that can be written: a measurement must not be lost for want of a folder."""
     path = Path(text)

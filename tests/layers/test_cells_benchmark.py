@@ -29,3 +29,8 @@ def test_the_benchmark_times_every_layer_beside_torchs_and_writes_it_down(tmp_pa
 def test_a_size_that_means_nothing_is_refused():
     with pytest.raises(ConfigError, match=r"--sizes 3,2: allowed is T,B,IN,H"):
         main(["cells", "--sizes", "3,2"])
+
+
+def test_one_block_is_refused_as_it_has_no_spread():
+    with pytest.raises(ConfigError, match="--blocks: 1: expected a whole number of 2 or more"):
+        main(["cells", "--blocks", "1"])
