@@ -22,6 +22,7 @@ from rmsrepro.conf import conf_dir, load_preset, option_names
 from rmsrepro.config import Config, TaskConfig
 from rmsrepro.errors import ConfigError
 from rmsrepro.overrides import check_overrides
+from rmsrepro.paths import expanded
 from rmsrepro.typed import build
 
 
@@ -79,9 +80,9 @@ def _anchor_paths(config: Config) -> None:
     """Make relative folders absolute: they are meant from where the command was started, wherever Hydra changes to."""
     launched_from = Path(HydraConfig.get().runtime.cwd) if HydraConfig.initialized() else Path.cwd()
     if config.data.root is not None:
-        config.data.root = str(launched_from / Path(config.data.root).expanduser())
+        config.data.root = str(launched_from / expanded(config.data.root, "data.root"))
     if config.runs.root is not None:
-        config.runs.root = str(launched_from / Path(os.path.expandvars(config.runs.root)).expanduser())
+        config.runs.root = str(launched_from / expanded(os.path.expandvars(config.runs.root), "runs.root"))
 
 
 def _covers(keys: frozenset[str], key: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import platformdirs
 
 from rmsrepro.errors import DataError
+from rmsrepro.paths import expanded
 
 ENVIRONMENT_VARIABLE = "RMSREPRO_DATA"
 CACHE_VARIABLE = "RMSREPRO_CACHE"
@@ -32,9 +33,9 @@ def data_root(
     """
     named = configured or os.environ.get(ENVIRONMENT_VARIABLE)
     if named:
-        root = (launch_dir or Path.cwd()) / Path(named).expanduser()
+        origin = "data.root" if configured else ENVIRONMENT_VARIABLE
+        root = (launch_dir or Path.cwd()) / expanded(named, origin)
         if root.exists() and not root.is_dir():
-            origin = "data.root" if configured else ENVIRONMENT_VARIABLE
             raise DataError(f"{origin} is {root}, which is a file; it must be a folder")
         return root.resolve()
 
@@ -50,7 +51,7 @@ def prepared_root(fallback: Path | None = None, *, launch_dir: Path | None = Non
         DataError: none of them can be written.
     """
     if named := os.environ.get(CACHE_VARIABLE):
-        return ((launch_dir or Path.cwd()) / Path(named).expanduser()).resolve()
+        return ((launch_dir or Path.cwd()) / expanded(named, CACHE_VARIABLE)).resolve()
     return _first_writable("prepared", fallback, f"set {CACHE_VARIABLE}=DIR to a folder that can be written")
 
 

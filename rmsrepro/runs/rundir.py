@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rmsrepro.errors import ConfigError, DataError
+from rmsrepro.paths import expanded
 from rmsrepro.runs.atomic import TEMPORARY_SUFFIX, read_json, write_json_atomic
 from rmsrepro.runs.lock import exclusive_lock, is_locked
 
@@ -167,7 +168,8 @@ def runs_root(configured: str | None) -> Path:
     """
     chosen = configured or os.environ.get(RUNS_ROOT_VARIABLE)
     if chosen:
-        return Path(os.path.expandvars(chosen)).expanduser().absolute()
+        origin = "runs.root" if configured else RUNS_ROOT_VARIABLE
+        return expanded(os.path.expandvars(chosen), origin).absolute()
     checkout = source_checkout()
     if checkout is not None and _can_write(checkout / "results" / "runs"):
         return checkout / "results" / "runs"

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from rmsrepro.data.root import data_root, prepared_root
-from rmsrepro.errors import DataError
+from rmsrepro.errors import ConfigError, DataError
+from rmsrepro.runs.rundir import runs_root
 
 
 @pytest.fixture(autouse=True)
@@ -73,3 +74,13 @@ def test_prepared_data_gives_way_to_the_fallback_and_names_its_own_setting(monke
     assert prepared_root(fallback=tmp_path / "runs" / "prepared") == tmp_path / "runs" / "prepared"
     with pytest.raises(DataError, match=r"/proc/nowhere.*set RMSREPRO_CACHE=DIR"):
         prepared_root(fallback=Path("/proc/neither"))
+
+
+def test_the_folder_of_a_user_that_is_not_there_is_refused_with_the_setting_that_names_it(monkeypatch):
+    with pytest.raises(ConfigError, match=r"data\.root=~no-such-user/x: ~no-such-user is no user's folder"):
+        data_root("~no-such-user/x")
+    with pytest.raises(ConfigError, match=r"^runs\.root=~no-such-user: "):
+        runs_root("~no-such-user")
+    monkeypatch.setenv("RMSREPRO_CACHE", "~no-such-user/x")
+    with pytest.raises(ConfigError, match=r"^RMSREPRO_CACHE=~no-such-user/x: "):
+        prepared_root()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from rmsrepro.data.parallel.data_set import ParallelDataSet
 from rmsrepro.data.parallel.multi30k import multi30k
 from rmsrepro.data.parallel.options import PairOptions
 from rmsrepro.data.parallel.wmt14 import DATA_SET as WMT14
 from rmsrepro.errors import ConfigError
+from rmsrepro.paths import expanded
 
 #: The first 10,000 training pairs of WMT14, Moses-tokenised and HTML-escaped, from github.com/OpenNMT/OpenNMT.
 WMT14_SAMPLE = ParallelDataSet("wmt14_sample", ("train",), "val", {"test": "test"}, tokenized=True)
@@ -37,7 +37,7 @@ def _own(options: PairOptions) -> ParallelDataSet:
         (options.train_stem,),
         options.valid_stem,
         {options.test_stem: options.test_stem} if options.test_stem else {},
-        folder=Path(options.folder).expanduser(),
+        folder=expanded(options.folder, "task.folder"),
         tokenized=options.tokenized,
         way_out="data=parallel reads <task.train_stem>.<task.source> and so on in the folder task.folder below "
         "data.root; set them",
