@@ -12,7 +12,7 @@ from rmsrepro.report.curves import CurveRecord
 from rmsrepro.report.records import MeasurementRecord, RunRecord, TimingRecord, read_records
 from rmsrepro.report.run_curves import read_curves
 from rmsrepro.report.run_dirs import read_run_dirs
-from rmsrepro.sweep.plan import Plan
+from rmsrepro.sweep.plan import Plan, load_plan, plan_names
 
 
 @dataclass
@@ -80,7 +80,17 @@ def build_index(published: Path, runs_root: Path | None) -> Index:
         runs += local
         index.notes += complaints
     _add_runs(index, runs)
+    _note_strays(index)
     return index
+
+
+def _note_strays(index: Index) -> None:
+    """Note records that no table has a place for, as after an arm was given another name."""
+    plans = plan_names()
+    for plan, arm in sorted({(record.plan, record.arm) for record in (*index.runs, *index.timings)}):
+        missing = "plan" if plan not in plans else "arm" if arm not in load_plan(plan).arms else None
+        if missing is not None:
+            index.notes.append(f"{plan}/{arm}: there is no such {missing}, so its records are shown nowhere")
 
 
 def _add_curve(index: Index, curve: CurveRecord) -> None:

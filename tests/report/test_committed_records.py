@@ -203,3 +203,13 @@ def test_records_that_cannot_be_written_are_one_line(tmp_path, capsys):
     code = main(["publish", "plan=table10", f"runs.root={tmp_path / 'runs'}", "--published", str(tmp_path / "file")])
     assert code == 2
     assert capsys.readouterr().err.startswith(f"error: --published={tmp_path / 'file'}: cannot be written")
+
+
+def test_records_that_no_table_has_a_place_for_are_noted(tmp_path):
+    lines = [run_line(plan="table10", arm="renamed"), run_line(plan="gone", arm="layernorm")]
+    (tmp_path / "runs-table10.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    notes = build_index(tmp_path, None).notes
+    assert notes == [
+        "gone/layernorm: there is no such plan, so its records are shown nowhere",
+        "table10/renamed: there is no such arm, so its records are shown nowhere",
+    ]
