@@ -17,9 +17,9 @@ from filelock import FileLock
 from rmsrepro.data.cloze.archive import checksum, fingerprint
 from rmsrepro.data.cloze.parse import parse_archive
 from rmsrepro.data.cloze.store import FORMAT, META, ClozeStore, load_store
-from rmsrepro.data.files import write_atomically
+from rmsrepro.data.files import not_writable, write_atomically
 from rmsrepro.data.progress import say
-from rmsrepro.errors import DataError
+from rmsrepro.data.root import CACHE_VARIABLE
 
 
 def open_archive(archive: Path, sentences: int | None, cache: Path) -> ClozeStore:
@@ -28,7 +28,10 @@ def open_archive(archive: Path, sentences: int | None, cache: Path) -> ClozeStor
     Raises:
         DataError: the archive is damaged or holds no questions, or the cache cannot be written.
     """
-    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_writable(cache, error, CACHE_VARIABLE) from error
     with FileLock(cache / f".{hashlib.sha256(str(archive).encode()).hexdigest()[:16]}.lock"):
         sha256 = _remembered_checksum(cache, archive)
         folder = cache / f"{sha256[:16]}-{'all' if sentences is None else sentences}-v{FORMAT}"
@@ -60,8 +63,6 @@ def _parse_into(folder: Path, archive: Path, sentences: int | None, sha256: str)
         shutil.rmtree(folder, ignore_errors=True)
         temporary.rename(folder)
     except OSError as error:
-        raise DataError(
-            f"{folder} cannot be written: {error.strerror or error}; set RMSREPRO_CACHE=DIR to a folder with room"
-        ) from error
+        raise not_writable(folder, error, CACHE_VARIABLE) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -148,6 +148,12 @@ def test_sentences_dropped_with_their_answer_are_counted(make_question, write_ar
     assert open_archive(path, None, cache).facts["train"]["answer_not_in_passage"] == 0
 
 
+def test_a_cache_that_cannot_be_written_is_named_with_what_to_set(members, write_archive, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"file/cache cannot be written: .*RMSREPRO_CACHE"):
+        open_archive(write_archive(members), None, tmp_path / "file" / "cache")
+
+
 @pytest.mark.parametrize("place", ["cloze/small.tar.gz", "small.tgz", "cloze/small/questions/test/x.question"])
 def test_an_archive_is_found_below_the_root_in_each_form(tmp_path, place):
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
