@@ -10,7 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from rmsrepro.data.parallel.symbols import EOS
+
 SIDES = ("source", "target")
+#: Ids that are counted at once.
+_COUNTED = 1 << 20
 
 
 def id_type(vocabulary: int) -> np.dtype:
@@ -79,6 +83,14 @@ class EncodedPairs:
     def target_lengths(self) -> np.ndarray:
         """int64 [N]: ids of each target, EOS counted."""
         return np.diff(self.target.offsets) + 1
+
+    def target_counts(self, vocabulary: int) -> np.ndarray:
+        """Return how often each id is to be predicted, EOS once a sentence: int64 [vocabulary]."""
+        counts = np.zeros(vocabulary, np.int64)
+        for begin in range(0, len(self.target.ids), _COUNTED):  # bincount copies what it reads into int64
+            counts += np.bincount(self.target.ids[begin : begin + _COUNTED], minlength=vocabulary)
+        counts[EOS] += len(self)
+        return counts
 
     def pair(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         """Return source and target of one pair, without BOS and EOS."""

@@ -11,6 +11,8 @@ from rmsrepro.tasks.translation.config import TranslationConfig
 CODEBASES = ("nematus_tensorflow", "nematus_theano", "pytorch")
 #: What of the decoder's hidden-to-hidden mapping is measured.
 STATISTICS = ("none", "all", "gates", "candidate")
+#: What the softmax layer's bias starts from.
+BIAS_INITS = ("zero", "unigram")
 
 
 @dataclass
@@ -23,6 +25,7 @@ class Config(TranslationConfig):
     hidden: int = 256
     dropout: float = 0.0
     init_mean: float = 0.0
+    output_bias_init: str = "zero"
     hidden_statistics: str = "all"
 
     def validate(self) -> None:
@@ -35,6 +38,10 @@ class Config(TranslationConfig):
             raise ConfigError(f"task.dropout={self.dropout}: allowed is 0 <= dropout < 1")
         if not math.isfinite(self.init_mean):
             raise ConfigError(f"task.init_mean={self.init_mean}: allowed is a finite number")
-        for name, allowed in (("codebase", CODEBASES), ("hidden_statistics", STATISTICS)):
+        for name, allowed in (
+            ("codebase", CODEBASES),
+            ("output_bias_init", BIAS_INITS),
+            ("hidden_statistics", STATISTICS),
+        ):
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"task.{name}={getattr(self, name)}: allowed are {', '.join(allowed)}")

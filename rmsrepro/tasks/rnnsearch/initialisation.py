@@ -37,6 +37,12 @@ def initialise(model: nn.Module, mean: float = 0.0, unit_gains: bool = False) ->
                 parameter.zero_()
 
 
+@torch.no_grad()
+def unigram_(bias: Tensor, counts: Tensor) -> None:
+    """Set `bias` [V] to the log-probabilities of a model that only counts: `counts` [V], one added to each."""
+    bias.copy_((counts + 1.0).log() - (counts + 1.0).sum().log())
+
+
 def draw(like: Tensor, blocks: int, mean: float) -> Tensor:
     """Return a matrix of the shape of `like` [blocks * n, m]: each block orthogonal where square, else normal."""
     rows = like.shape[0] // blocks

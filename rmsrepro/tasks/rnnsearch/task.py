@@ -10,6 +10,7 @@ from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.base import TaskSpec
 from rmsrepro.tasks.rnnsearch.config import Config
 from rmsrepro.tasks.rnnsearch.hidden_statistics import hidden_statistics
+from rmsrepro.tasks.rnnsearch.initialisation import unigram_
 from rmsrepro.tasks.rnnsearch.model import RNNSearch
 from rmsrepro.tasks.translation.task import TranslationTask
 
@@ -35,6 +36,13 @@ class Task(TranslationTask):
     def build_model(self, norm: NormFactory) -> nn.Module:
         """Build encoder and decoder over one vocabulary."""
         return RNNSearch(norm, self.settings, self.vocabulary_size)
+
+    def init_model(self, model: nn.Module) -> None:
+        """Start the softmax layer's bias from the training targets' frequencies, where that is asked for."""
+        assert isinstance(model, RNNSearch)
+        if self.settings.output_bias_init == "unigram":
+            counts = torch.from_numpy(self._pairs.target_counts(self.vocabulary_size))
+            unigram_(model.output_bias, counts.to(model.output_bias))
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module, split: str) -> dict[str, float]:

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rmsrepro.data.parallel import encoded
 from rmsrepro.data.parallel.batching import LengthBuckets, collate
 from rmsrepro.data.parallel.encoded import EncodedPairs
 from rmsrepro.data.parallel.symbols import BOS, EOS, PAD
@@ -111,3 +112,10 @@ def test_a_batch_has_begin_end_and_padding_where_models_expect_them(dtype):
     assert batch.target_lengths.tolist() == pairs.target_lengths[[1, 0, 2]].tolist() == [3, 2, 1]
     assert batch.target_mask.sum() == 6
     assert {tensor.dtype for tensor in vars(batch).values()} == {torch.int64}
+
+
+@pytest.mark.parametrize("at_once", [2, 1 << 20])
+def test_targets_are_counted_with_their_ends(monkeypatch, at_once):
+    monkeypatch.setattr(encoded, "_COUNTED", at_once)
+    pairs = EncodedPairs.of([[7], [8], [5]], [[4], [9, 4, 4, 6], []], np.dtype(np.uint16))
+    assert pairs.target_counts(11).tolist() == [0, 0, 0, 3, 3, 0, 1, 0, 0, 1, 0]

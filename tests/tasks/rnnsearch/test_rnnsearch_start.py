@@ -54,6 +54,7 @@ def test_a_code_base_brings_its_norm_and_its_loss(codebase, preset, smoothing):
 def test_the_paper_s_size_is_the_paper_s():
     cfg = compose_config(["task=rnnsearch", "size=paper"])
     assert (cfg.task.embedding, cfg.task.hidden, cfg.task.vocabulary, cfg.task.dropout) == (512, 1024, 32000, 0.0)
+    assert cfg.task.output_bias_init == "zero"
     assert (cfg.train.batch_size, cfg.train.lr, cfg.train.clip_norm) == (80, 1e-4, 1.0)
 
 
@@ -63,6 +64,7 @@ def test_the_paper_s_size_is_the_paper_s():
         ("task.codebase=tf", "allowed are nematus_tensorflow, nematus_theano, pytorch"),
         ("task.hidden=0", "allowed is 1 or more"),
         ("task.dropout=1", "allowed is 0 <= dropout < 1"),
+        ("task.output_bias_init=ones", "allowed are zero, unigram"),
         ("task.hidden_statistics=reset", "allowed are none, all, gates, candidate"),
         ("task.init_mean=nan", "allowed is a finite number"),
     ],
