@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from rmsrepro.layers.packing import Packing
+from rmsrepro.layers.packing import Packing, length_mask
 from rmsrepro.layers.projection import Projection
 from rmsrepro.layers.step_linear import StepLinear
 from rmsrepro.norms.factory import NormFactory
@@ -72,8 +72,3 @@ def attend(
     scores = (memory.keys + projected.unsqueeze(1)).tanh() @ score  # [B, S]
     weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
     return torch.bmm(weights.unsqueeze(1), memory.context).squeeze(1)
-
-
-def length_mask(lengths: Tensor, size: int) -> Tensor:
-    """Return [B, size], true at the first `lengths` [B] positions."""
-    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1)

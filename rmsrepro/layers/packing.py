@@ -29,7 +29,7 @@ class Packing:
     @staticmethod
     def of(lengths: Tensor, steps: int) -> Packing:
         """Return the layout of sequences of `lengths` [B], padded on the right to `steps`."""
-        mask = torch.arange(steps, device=lengths.device) < lengths[:, None]
+        mask = length_mask(lengths, steps)
         if bool(mask.all()):
             return Packing(len(lengths), steps, None, None)
         return Packing(len(lengths), steps, mask.flatten().nonzero().squeeze(1), mask)
@@ -44,6 +44,11 @@ class Packing:
         count = self.sequences * self.steps
         flat = rows if self.places is None else _PutRows.apply(rows, self.places, count)
         return flat.unflatten(0, (self.sequences, self.steps))
+
+
+def length_mask(lengths: Tensor, size: int) -> Tensor:
+    """Return [B, size], true at the first `lengths` [B] positions."""
+    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1)
 
 
 class _TakeRows(torch.autograd.Function):

@@ -20,6 +20,19 @@ from rmsrepro.layers.residual import add_norm
 from rmsrepro.norms.factory import NormFactory
 
 Branch = Callable[[Tensor], Tensor]
+#: One layer's keys and values, position by position: [rows that there were then, 2 * D].
+Positions = tuple[KeysValues, ...]
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The keys and values of all layers at earlier positions."""
+
+    layers: tuple[Positions, ...]
+
+
+#: A cache, which no reordering of rows moves, and the number of each hypothesis's row at each position: int64 [N, T].
+Past = tuple[Cache, Tensor]
 
 
 @dataclass(frozen=True)
@@ -115,16 +128,16 @@ class DecoderLayer(nn.Module):
         ]
 
     def step_branches(
-        self, past: KeysValues, memory: KeysValues, mask: Tensor | None, grown: list[KeysValues]
+        self, past: Positions, rows: Tensor, memory: KeysValues, lengths: Tensor, grown: list[Positions]
     ) -> list[Branch]:
         """Return the branches for the next position alone; what `past` grows to is appended to `grown`."""
 
         def attention(x: Tensor) -> Tensor:
-            y, more = self.attention.step(x, past)
+            y, more = self.attention.step(x, past, rows)
             grown.append(more)
             return y
 
-        return [attention, lambda x: self.cross_attention.step(x, memory, mask), self.feed_forward]
+        return [attention, lambda x: self.cross_attention.step(x, memory, lengths), self.feed_forward]
 
 
 class Decoder(nn.Module):
@@ -146,15 +159,20 @@ class Decoder(nn.Module):
         stacked = zip(self.layers, memory, strict=True)
         return self.stream(x, [branch for layer, kv in stacked for branch in layer.branches(packing, kv, mask)])
 
-    def no_past(self, rows: int, like: Tensor) -> list[KeysValues]:
+    def no_past(self, rows: int, device: torch.device) -> Past:
         """Return the past before the first position of `rows` sequences."""
-        return [like.new_zeros(rows, 0, 2 * self.dim) for _ in self.layers]
+        return Cache(tuple(() for _ in self.layers)), torch.empty(rows, 0, dtype=torch.int64, device=device)
 
-    def step(
-        self, x: Tensor, past: list[KeysValues], memory: list[KeysValues], mask: Tensor | None
-    ) -> tuple[Tensor, list[KeysValues]]:
-        """Map the next position x [N, D] to [N, D], N / B rows for each sequence in `memory`; and the past."""
-        grown: list[KeysValues] = []
-        stacked = zip(self.layers, past, memory, strict=True)
-        branches = [b for layer, old, kv in stacked for b in layer.step_branches(old, kv, mask, grown)]
-        return self.stream(x, branches), grown
+    def step(self, x: Tensor, past: Past, memory: list[KeysValues], lengths: Tensor) -> tuple[Tensor, Past]:
+        """Map the next position x [N, D] to [N, D], and the past that includes it.
+
+        N / B rows, side by side, belong to each of the B sequences of `lengths` [B] in `memory`.
+        """
+        cache, rows = past
+        before = sum(map(len, cache.layers[0])) if cache.layers else 0
+        new = torch.arange(before, before + len(x), device=x.device)
+        rows = torch.cat([rows, new.unsqueeze(1)], 1)
+        grown: list[Positions] = []
+        stacked = zip(self.layers, cache.layers, memory, strict=True)
+        branches = [b for layer, old, kv in stacked for b in layer.step_branches(old, rows, kv, lengths, grown)]
+        return self.stream(x, branches), (Cache(tuple(grown)), rows)

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #endif
 
+#include "cached_attention.h"
 #include "cross_entropy.h"
 #include "likeliest.h"
 #include "norm.h"
@@ -31,15 +32,16 @@ struct Kernels {
   const RecurrentKernels& recurrent;
   const CrossEntropyKernels& cross_entropy;
   const LikeliestKernels& likeliest;
+  const CachedAttentionKernels& cached_attention;
 };
 
 // The best first; the last one runs everywhere.
 const Kernels all_kernels[] = {
 #ifdef RR_X86
-    {norm_avx512, recurrent_avx512, cross_entropy_avx512, likeliest_avx512},
-    {norm_avx2, recurrent_avx2, cross_entropy_avx2, likeliest_avx2},
+    {norm_avx512, recurrent_avx512, cross_entropy_avx512, likeliest_avx512, cached_attention_avx512},
+    {norm_avx2, recurrent_avx2, cross_entropy_avx2, likeliest_avx2, cached_attention_avx2},
 #endif
-    {norm_portable, recurrent_portable, cross_entropy_portable, likeliest_portable},
+    {norm_portable, recurrent_portable, cross_entropy_portable, likeliest_portable, cached_attention_portable},
 };
 
 bool supports(const Kernels& kernels) {
@@ -110,6 +112,9 @@ RR_EXPORT void rr_gru_backward(const RecurrentCall* call) { active->recurrent.gr
 RR_EXPORT void rr_conditional_gru_forward(const ConditionalCall* call) { active->recurrent.conditional_gru_forward(*call); }
 RR_EXPORT void rr_conditional_gru_backward(const ConditionalCall* call) { active->recurrent.conditional_gru_backward(*call); }
 RR_EXPORT void rr_linear_cross_entropy(const CrossEntropyCall* call) { active->cross_entropy.linear_cross_entropy(*call); }
+RR_EXPORT void rr_cached_attention(const CachedAttentionCall* call) {
+  active->cached_attention.cached_attention(*call);
+}
 RR_EXPORT int32_t rr_has_bfloat16_product() { return active->likeliest.has_bfloat16_product(); }
 RR_EXPORT int64_t rr_packed_bfloat16_bytes(int64_t rows, int64_t depth) { return active->likeliest.packed_bytes(rows, depth); }
 RR_EXPORT void rr_pack_bfloat16(const float* weight, int64_t rows, int64_t depth, void* panels) {

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from rmsrepro.data.parallel.batch import PairBatch
 from rmsrepro.layers import NormGRU
-from rmsrepro.layers.additive_attention import Memory, length_mask
+from rmsrepro.layers.additive_attention import Memory
 from rmsrepro.layers.conditional_gru import ConditionalGRU
 from rmsrepro.layers.dropout import Dropout
-from rmsrepro.layers.packing import Packing
+from rmsrepro.layers.packing import Packing, length_mask
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.rnnsearch.codebases import CODEBASES
 from rmsrepro.tasks.rnnsearch.config import Config

@@ -94,12 +94,12 @@ class Transformer(TranslationModel):
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> tuple[State, State]:
         """Return each layer's keys and values of every sentence, and the decoder's empty past."""
-        memory, mask = self._remember(source, source_lengths)
-        return (memory, mask), self.decoder.no_past(len(source), memory[0])
+        memory, _ = self._remember(source, source_lengths)
+        return (memory, source_lengths), self.decoder.no_past(len(source), source.device)
 
     def step(self, tokens: Tensor, memory: State, state: State) -> tuple[Tensor, State]:
         """Return the features [N, D] after `tokens` [N], and the past that includes them."""
-        place = state[0].shape[1]
+        place = state[1].shape[1]
         x = self.target_embedding(tokens, torch.full_like(tokens, place), place + 1)
         return self.decoder.step(x, state, *memory)
 
