@@ -57,6 +57,8 @@ def convert(hint: Any, value: Any, path: str) -> Any:
 def _scalar(hint: type, value: Any, path: str) -> Any:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if hint is int and (whole or (isinstance(value, float) and value.is_integer())):
+        if abs(value) >= 1 << 63:
+            raise ConfigError(f"{path}={_show(value)}: expected a whole number that 64 bits hold")
         return int(value)
     if hint is float and (whole or isinstance(value, float)):
         return float(value)

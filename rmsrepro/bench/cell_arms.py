@@ -16,6 +16,9 @@ CELLS: dict[str, tuple[type[NormLSTM | NormGRU], type[nn.LSTM | nn.GRU]]] = {
 }
 NORMS = ("none", "layernorm", "rmsnorm", "prmsnorm")
 PASSES = ("forward", "both")
+#: float32 numbers for each of the T * B * H outputs that are in memory at once, as measured for the layer that needs
+#: most, which is a composed one.
+_HELD = {"forward": 14, "both": 44}
 STOCK, AGAIN = "torch's layer", "torch's layer again"
 
 Arm = Callable[[], object]
@@ -34,6 +37,13 @@ class Case:
     def name(self) -> str:
         """Return T, B, in, H as tables show them."""
         return f"{self.steps}, {self.batch}, {self.width}, {self.size}"
+
+    def held_bytes(self, pass_: str, layers: int) -> int:
+        """Return about how much memory timing so many LSTMs takes: an input for each, their weights, one at work."""
+        weights = 4 * self.size * (self.width + self.size)
+        inputs, outputs = self.steps * self.batch * self.width, self.steps * self.batch * self.size
+        numbers = layers * (weights + inputs) + _HELD[pass_] * outputs
+        return numbers * torch.float32.itemsize
 
 
 def arm_names(norms: Iterable[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +11,12 @@ from typing import Any
 import torch
 
 from rmsrepro.arguments import Parser
-from rmsrepro.bench import machine, protocol
+from rmsrepro.bench import machine, memory, protocol
 from rmsrepro.bench.cell_arms import AGAIN, CELLS, NORMS, PASSES, STOCK, Case, arm_names, arms
-from rmsrepro.bench.options import block_count, output_file, positive
-from rmsrepro.errors import ConfigError
+from rmsrepro.bench.options import block_count, output_file, thread_count, whole_numbers
 
-SIZES = ("35,20,200,200", "35,20,650,650", "50,64,240,240", "50,80,512,1024")
+SIZES = (Case(35, 20, 200, 200), Case(35, 20, 650, 650), Case(50, 64, 240, 240), Case(50, 80, 512, 1024))
+_SMALLER = "take fewer steps T, a smaller batch B or smaller widths"
 #: The ratios that are reported: what they say, numerator, denominator.
 PAIRS = (
     ("noise: torch's layer / itself", AGAIN, STOCK),
@@ -43,13 +44,17 @@ def main(argv: Sequence[str]) -> int:
     wanted = {name for _, *pair in PAIRS for name in pair}
     names = [name for name in arm_names(args.norms) if not args.table or name in wanted]
     blocks = args.blocks or (5 if args.quick else 11)
+    passes = ("both",) if args.table else args.passes
+    for case, pass_ in itertools.product(args.sizes, passes):
+        memory.require_room(f"--sizes {case.name}", case.held_bytes(pass_, len(names)), "cpu", _SMALLER)
     records: list[dict[str, Any]] = []
-    for case in (_case(text) for text in args.sizes):
+    for case in args.sizes:
         for cell in args.cells:
-            for pass_ in ("both",) if args.table else args.passes:
-                timings = protocol.measure(
-                    arms(case, cell, pass_, names), blocks=blocks, block_ms=5.0 if args.quick else 20.0
-                )
+            for pass_ in passes:
+                with memory.refusing_what_does_not_fit(f"--sizes {case.name}", _SMALLER):
+                    timings = protocol.measure(
+                        arms(case, cell, pass_, names), blocks=blocks, block_ms=5.0 if args.quick else 20.0
+                    )
                 records.append(_record(case, cell, pass_, timings))
                 print(to_markdown(records[-1:]), "\n", flush=True)
     text = f"{_heading(about)}\n\n{to_markdown(records)}\n\n{paper_note()}"
@@ -113,21 +118,20 @@ def _interval(value: dict[str, float]) -> str:
 
 
 def _case(text: str) -> Case:
-    parts = text.split(",")
-    if len(parts) != 4 or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
-        raise ConfigError(f"--sizes {text}: allowed is T,B,IN,H with whole numbers above 0, such as {SIZES[0]}")
-    return Case(*(int(part) for part in parts))
+    return Case(*whole_numbers(text, ",", "T,B,IN,H"))
 
 
 def _parser() -> Parser:
     parser = Parser(prog="python -m rmsrepro.bench cells", description=__doc__)
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every number to FILE")
     parser.add_argument("--markdown", type=output_file, metavar="FILE", help="write the tables to FILE")
-    parser.add_argument("--sizes", nargs="+", metavar="T,B,IN,H", default=list(SIZES))
+    parser.add_argument(
+        "--sizes", nargs="+", type=_case, metavar="T,B,IN,H", default=list(SIZES), help="such as 35,20,200,200"
+    )
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS))
     parser.add_argument("--norms", nargs="+", choices=NORMS, default=list(NORMS))
     parser.add_argument("--passes", nargs="+", choices=PASSES, default=list(PASSES))
-    parser.add_argument("--threads", type=positive, default=2, help="threads of torch's pool (default 2)")
+    parser.add_argument("--threads", type=thread_count, default=2, help="threads of torch's pool (default 2)")
     parser.add_argument("--blocks", type=block_count, help="interleaved blocks (default 11, with --quick 5)")
     parser.add_argument("--table", action="store_true", help="only the layers that the ratios need, both passes")
     parser.add_argument("--quick", action="store_true", help="few short blocks")

@@ -10,14 +10,14 @@ from typing import Any
 import torch
 
 from rmsrepro.arguments import Parser
-from rmsrepro.bench import machine, norm_table, protocol
-from rmsrepro.bench.norm_arms import PARTIAL, PASSES, Case, arms, norms
-from rmsrepro.bench.options import output_file, positive
+from rmsrepro.bench import machine, memory, norm_table, protocol
+from rmsrepro.bench.norm_arms import PARTIAL, PASSES, REFERENCE, Case, arms, norms
+from rmsrepro.bench.options import output_file, thread_count, whole_numbers
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms import functional
 
-CPU_SHAPES = ("64x240", "80x1024", "700x650", "512x1024", "4096x512", "4096x1024")
-GPU_SHAPES = ("512x240", "512x1024", "8192x1024", "8192x2048", "8192x4096", "8192x8192", "4096x16384")
+GPU_SHAPES = ((512, 240), (512, 1024), (8192, 1024), (8192, 2048), (8192, 4096), (8192, 8192), (4096, 16384))
+_SMALLER = "take fewer rows or a smaller width"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -30,8 +30,10 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError("--device=cuda: no CUDA device is at hand; use --device=cpu")
     if args.table:
         return norm_table.main(quick=args.quick, json_file=args.json)
-    shapes = args.shapes or (CPU_SHAPES if args.device == "cpu" else GPU_SHAPES)
-    cases = [Case(*_shape(s), DTYPES[d], args.device) for d in args.dtype for s in shapes]
+    shapes = args.shapes or (norm_table.SHAPES if args.device == "cpu" else GPU_SHAPES)
+    cases = [Case(rows, n, DTYPES[dtype], args.device) for dtype in args.dtype for rows, n in shapes]
+    for case in cases:
+        memory.require_room(_named(case), case.held_bytes(args.passes), args.device, _SMALLER)
     if args.explain:
         for case in cases:
             _explain(case)
@@ -53,12 +55,13 @@ def run(cases: Sequence[Case], passes: Sequence[str], *, compiled: bool, quick: 
     for case in cases:
         contestants = norms(compiled=compiled, device=case.device)
         for pass_ in passes:
-            timings = protocol.measure(
-                arms(case, pass_, contestants),
-                blocks=5 if quick else 15,
-                block_ms=3.0 if quick else 20.0,
-                device=case.device,
-            )
+            with memory.refusing_what_does_not_fit(_named(case), _SMALLER):
+                timings = protocol.measure(
+                    arms(case, pass_, contestants),
+                    blocks=5 if quick else 15,
+                    block_ms=3.0 if quick else 20.0,
+                    device=case.device,
+                )
             copy_rate = case.moved_bytes("forward") / timings["copy"].median_us
             for name, timing in timings.items():
                 rate = case.moved_bytes("forward" if name == "copy" else pass_) / timing.median_us
@@ -70,7 +73,7 @@ def run(cases: Sequence[Case], passes: Sequence[str], *, compiled: bool, quick: 
                         **timing.as_dict(),
                         "gb_per_s": round(rate / 1000, 2),
                         "percent_of_copy": round(100 * rate / copy_rate, 1),
-                        "vs_F.layer_norm": protocol.ratio(timing, timings["F.layer_norm"]).as_dict(),
+                        "vs_F.layer_norm": protocol.ratio(timing, timings[REFERENCE]).as_dict(),
                     }
                 )
     return records
@@ -107,22 +110,24 @@ def _explain(case: Case) -> None:
         print(f"{case.name} {case.device}: {label}: impl=auto takes {impl}: {reason}")
 
 
+def _named(case: Case) -> str:
+    return f"--shapes {case.rows}x{case.n}"
+
+
 def _shape(text: str) -> tuple[int, int]:
-    rows, separator, n = text.partition("x")
-    if not (separator and rows.isdigit() and n.isdigit() and int(n) > 0 and int(rows) > 0):
-        raise ConfigError(f"--shapes {text}: allowed is ROWSxWIDTH with whole numbers above 0, such as 512x1024")
-    return int(rows), int(n)
+    rows, n = whole_numbers(text, "x", "ROWSxWIDTH")
+    return rows, n
 
 
 def _parser() -> Parser:
     parser = Parser(prog="python -m rmsrepro.bench norms", description=__doc__)
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every number to FILE")
     parser.add_argument("--markdown", type=output_file, metavar="FILE", help="write the table to FILE")
-    parser.add_argument("--shapes", nargs="+", metavar="ROWSxWIDTH")
+    parser.add_argument("--shapes", nargs="+", type=_shape, metavar="ROWSxWIDTH", help="such as 512x1024")
     parser.add_argument("--dtype", nargs="+", choices=DTYPES, default=["float32"])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--passes", nargs="+", choices=PASSES, default=list(PASSES))
-    parser.add_argument("--threads", type=positive, help="threads of torch's pool on the CPU")
+    parser.add_argument("--threads", type=thread_count, help="threads of torch's pool on the CPU")
     parser.add_argument("--explain", action="store_true", help="only say what impl=auto takes and why")
     parser.add_argument("--table", action="store_true", help="only the ratios to the stock norms, with both allocators")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out (it takes minutes)")

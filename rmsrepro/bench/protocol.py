@@ -148,7 +148,7 @@ def student_t(confidence: float, freedom: int) -> float:
 
 def calls_in(block_ms: float, call_us: float) -> int:
     """Return how many calls fill a block."""
-    return min(max(round(block_ms * 1000 / call_us), MIN_CALLS), MAX_CALLS)
+    return round(min(max(block_ms * 1000 / call_us, MIN_CALLS), MAX_CALLS))
 
 
 def fit_into(budget_s: float, call_us: Sequence[float], blocks: int, block_ms: float) -> tuple[int, float]:
@@ -159,8 +159,8 @@ def fit_into(budget_s: float, call_us: Sequence[float], blocks: int, block_ms: f
 
     while blocks * round_s(block_ms) > budget_s and block_ms * 1000 > min(call_us):
         block_ms /= 2
-    affordable = int(budget_s / round_s(block_ms))
-    return max(MIN_BLOCKS, min(blocks, affordable)), block_ms
+    affordable = min(blocks, budget_s / round_s(block_ms))
+    return max(MIN_BLOCKS, int(affordable)), block_ms
 
 
 def _warm_up(run: Callable[[], object], block_ms: float, synchronise: Callable[[], None]) -> float:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from rmsrepro import seeding
+from rmsrepro.bench.memory import refusing_what_does_not_fit, require_room
 from rmsrepro.bench.step_batches import by_size, spread
 from rmsrepro.config import Config
 from rmsrepro.errors import ConfigError, UserError
@@ -30,6 +31,8 @@ from rmsrepro.train.optim import set_hyperparameters
 
 #: The norm whose arm others are divided by, and that is timed twice.
 REFERENCE = "layernorm"
+#: What to do where arms do not fit into memory.
+SMALLER = "take a smaller size or batch, or fewer norms with task=T norms=A,B"
 #: Bytes that an arm keeps for each parameter: itself, its first value and two moments, in float32.
 _KEPT_BYTES = 16
 
@@ -131,20 +134,21 @@ class StepArm:
 def build_steps(contest: Contest, impl: str, device: torch.device, say: Callable[[str], None]) -> dict[str, StepArm]:
     """Build every arm and make its first step; an arm that `impl` cannot compute is left out, and said.
 
-    Raises ConfigError where the arms do not fit into memory together.
+    Raises ConfigError where one arm's step, or the arms together, do not fit into memory.
     """
     steps: dict[str, StepArm] = {}
     for arm in contest.arms:
         cfg = arm_config(contest, arm, impl, device.type)
-        try:
-            factory = NormFactory(cfg.norm, cfg.impl)
-            factory.resolved_impl(device.type)
-            trainer = _build_trainer(cfg, factory, device)
-            step = StepArm(trainer, cfg.train.beta1)
-            step()
-        except UserError as error:
-            say(f"{contest.name}, arm {arm} is not timed with impl={impl}: {error}")
-            continue
+        with refusing_what_does_not_fit(f"bench steps: one step with {' '.join(contest.arms[arm])}", SMALLER):
+            try:
+                factory = NormFactory(cfg.norm, cfg.impl)
+                factory.resolved_impl(device.type)
+                trainer = _build_trainer(cfg, factory, device)
+                step = StepArm(trainer, cfg.train.beta1)
+                step()
+            except UserError as error:
+                say(f"{contest.name}, arm {arm} is not timed with impl={impl}: {error}")
+                continue
         _require_room(trainer, device, len(contest.arms) - len(steps) - 1)
         steps[arm] = step
     return steps
@@ -162,16 +166,5 @@ def _build_trainer(cfg: Config, factory: NormFactory, device: torch.device) -> T
 
 
 def _require_room(trainer: Trainer, device: torch.device, more_arms: int) -> None:
-    """Refuse before the system runs out of memory, which on a CPU would end the process without a word."""
     kept = sum(parameter.numel() for parameter in trainer.parameters) * _KEPT_BYTES
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-    else:
-        import psutil
-
-        free = psutil.virtual_memory().available
-    if kept * (more_arms + 1) > free:
-        raise ConfigError(
-            f"bench steps: {more_arms} further arms of {kept / 1e9:.1f} GB do not fit into {free / 1e9:.1f} GB;"
-            " take a smaller size, or fewer norms with task=T norms=A,B"
-        )
+    require_room(f"bench steps: this arm and {more_arms} more", kept * (more_arms + 1), str(device), SMALLER)

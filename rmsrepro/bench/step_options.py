@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from rmsrepro.arguments import Parser
-from rmsrepro.bench.options import output_file, positive
+from rmsrepro.bench.options import output_file, positive, thread_count
 from rmsrepro.config import SIZES
 from rmsrepro.errors import ConfigError
 from rmsrepro.kernels.spec import IMPLS
@@ -73,7 +73,7 @@ def _parser() -> Parser:
     parser.add_argument("--norms", type=_list_of(), help=f"with --task; default {','.join(NORMS)}")
     parser.add_argument("--impls", type=_list_of(IMPLS), default=list(SESSIONS), help=f"default {','.join(SESSIONS)}")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--threads", type=positive, help="threads of torch's pool on the CPU")
+    parser.add_argument("--threads", type=thread_count, help="threads of torch's pool on the CPU")
     parser.add_argument("--blocks", type=positive, default=15, help="interleaved blocks, at least 3 (default 15)")
     parser.add_argument(
         "--block-ms", type=_positive, default=200.0, help="about how long an arm's block is (default 200)"

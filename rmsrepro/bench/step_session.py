@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from rmsrepro.bench import machine, protocol
+from rmsrepro.bench.memory import refusing_what_does_not_fit
 from rmsrepro.bench.protocol import Ratio, Timing
-from rmsrepro.bench.step_arms import REFERENCE, Contest, build_steps, counterpart
+from rmsrepro.bench.step_arms import REFERENCE, SMALLER, Contest, build_steps, counterpart
 
 #: Names beside the arms' own: a reference arm once more, and work that never changes.
 _AGAIN, _SENTINEL = " again", "sentinel"
@@ -90,7 +91,8 @@ def run_session(
     references = dict.fromkeys(_reference(contest, steps, arm) for arm in steps)
     calls = {**steps, **{f"{arm}{_AGAIN}": steps[arm] for arm in references}, _SENTINEL: _sentinel(device)}
     left_s = budget_s - (time.monotonic() - started_s)
-    timings = protocol.measure(calls, blocks=blocks, block_ms=block_ms, device=device.type, budget_s=left_s)
+    with refusing_what_does_not_fit(f"{contest.name}, size={contest.size}, impl={impl}", SMALLER):
+        timings = protocol.measure(calls, blocks=blocks, block_ms=block_ms, device=device.type, budget_s=left_s)
     return Session(
         name=f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(3).hex()}",
         contest=contest,

@@ -15,8 +15,8 @@ from rmsrepro.runs.rundir import State
 from rmsrepro.train.guard import DivergedError
 from rmsrepro.train.signals import Interrupted
 
-#: What torch says, in a plain RuntimeError, when main memory is used up.
-_NO_MEMORY = ("can't allocate memory", "not enough memory")
+#: What torch says, in a plain RuntimeError, when main memory is used up, or when no memory could be so large.
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "Storage size calculation overflowed")
 
 
 @dataclass
@@ -49,7 +49,7 @@ def ending_of(error: BaseException, folder: Path, saved_step: int | None) -> End
     if isinstance(error, DivergedError):
         fields = {"step": error.step, "lr": error.lr, "loss": error.loss, "tensors": error.tensors}
         return Ending("diverged", 1, str(error), fields=fields)
-    if _is_out_of_memory(error):
+    if is_out_of_memory(error):
         return Ending("oom", 1, f"out of memory: {first_line(error)}", _trace(error))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return Ending(
@@ -66,7 +66,8 @@ def first_line(error: BaseException) -> str:
     return lines[0][:300] if lines else type(error).__name__
 
 
-def _is_out_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
+    """Say whether `error` is an allocation that failed, on a CPU or a GPU."""
     if isinstance(error, torch.cuda.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rmsrepro.bench import __main__ as command
+from rmsrepro.bench import memory
 from rmsrepro.errors import ConfigError
 
 SMALL = ["norms", "--device", "cpu", "--shapes", "8x32", "--quick"]
@@ -35,12 +36,32 @@ def test_explain_times_nothing_and_gives_a_reason_for_each_norm(capsys: pytest.C
     assert all("impl=auto takes" in line for line in lines)
 
 
-@pytest.mark.parametrize("shape", ["8", "8x", "0x4", "axb"])
+@pytest.mark.parametrize("shape", ["8", "8x", "0x4", "axb", "²x4", "1x" + "9" * 30])
 def test_a_bad_shape_is_refused_by_name(shape: str) -> None:
-    with pytest.raises(ConfigError, match=r"--shapes .*ROWSxWIDTH"):
+    with pytest.raises(ConfigError, match=r"--shapes: .*ROWSxWIDTH"):
         command.main(["norms", "--device", "cpu", "--shapes", shape, "--quick"])
 
 
 def test_an_unknown_benchmark_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"nothing.*allowed are norms"):
         command.main([])
+
+
+@pytest.mark.parametrize("shape", ["100000000x100000000", "999999999999999999x999999999999999999"])
+def test_a_shape_that_no_memory_holds_is_refused_with_what_it_needs(shape: str) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"^--shapes {shape}: needs about [\d,.]+ GB .* GB are free; take fewer rows"
+    ):
+        command.main(["norms", "--device", "cpu", "--shapes", shape, "--quick"])
+
+
+def test_an_allocation_that_fails_all_the_same_names_the_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_bytes", lambda device: float("inf"))
+    with pytest.raises(ConfigError, match=r"^--shapes 9{8}x9{8}: does not fit .*an allocation of \d+ bytes failed"):
+        command.main(["norms", "--device", "cpu", "--shapes", "99999999x99999999", "--quick"])
+
+
+@pytest.mark.parametrize("threads", ["100000", "9" * 30, "²"])
+def test_a_number_of_threads_that_cannot_start_is_refused(threads: str) -> None:
+    with pytest.raises(ConfigError, match=f"--threads: {threads}: expected"):
+        command.main([*SMALL, "--threads", threads])

@@ -57,6 +57,11 @@ def test_a_budget_shortens_blocks_before_it_takes_any_away() -> None:
     assert protocol.fit_into(0.0, [1e6, 1e6], 10, 50.0)[0] == protocol.MIN_BLOCKS
 
 
+def test_blocks_without_an_end_are_of_the_most_calls_and_fit_into_a_budget_without_an_end() -> None:
+    assert protocol.calls_in(1e308, 1.0) == protocol.MAX_CALLS
+    assert protocol.fit_into(1e308, [1e-3], 10, 1e308) == (10, 1e308)
+
+
 def test_a_budget_leaves_no_arm_out() -> None:
     arms = {name: lambda: time.sleep(0.001) for name in "abc"}
     timings = protocol.measure(arms, blocks=50, block_ms=100.0, budget_s=0.001)

@@ -216,6 +216,9 @@ def test_tables_with_times_are_timed_each_set_of_runs_once():
             "expected a whole number of 1 or more; --help shows",
         ),
         (["task=mnist", "--no-such"], "unrecognized arguments: --no-such"),
+        (["task=mnist", "size=tiny", "train.batch_size=100000000000"], "train.batch_size=100000000000: does not fit"),
+        (["task=mnist", "size=tiny", "task.hidden=[100000000]"], "take a smaller size or batch, or fewer norms"),
+        (["task=mnist", f"train.batch_size={10**20}"], "expected a whole number that 64 bits hold"),
     ],
 )
 def test_a_fault_is_refused_in_one_line(words, said):
@@ -236,5 +239,5 @@ def test_arms_that_do_not_fit_into_memory_together_are_refused(monkeypatch):
         available = 1000
 
     monkeypatch.setattr(psutil, "virtual_memory", Full)
-    with pytest.raises(ConfigError, match="do not fit"):
+    with pytest.raises(ConfigError, match=r"needs about .* are free; take a smaller size"):
         step_session.run_session(MNIST, "composed", CPU, print, blocks=3, block_ms=1.0, budget_s=5.0)

@@ -27,8 +27,13 @@ def test_the_benchmark_times_every_layer_beside_torchs_and_writes_it_down(tmp_pa
 
 
 def test_a_size_that_means_nothing_is_refused():
-    with pytest.raises(ConfigError, match=r"--sizes 3,2: allowed is T,B,IN,H"):
+    with pytest.raises(ConfigError, match=r"--sizes: 3,2: expected T,B,IN,H"):
         main(["cells", "--sizes", "3,2"])
+
+
+def test_a_size_that_no_memory_holds_is_refused_before_anything_is_timed():
+    with pytest.raises(ConfigError, match=r"^--sizes 10{9}, 10{3}, 10{3}, 10{3}: needs about .* are free; take fewer"):
+        main(["cells", "--sizes", "3,2,4,5", "1000000000,1000,1000,1000"])
 
 
 def test_one_block_is_refused_as_it_has_no_spread():
