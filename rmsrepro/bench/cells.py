@@ -13,7 +13,7 @@ import torch
 from rmsrepro.arguments import Parser
 from rmsrepro.bench import machine, memory, protocol
 from rmsrepro.bench.cell_arms import AGAIN, CELLS, NORMS, PASSES, STOCK, Case, arm_names, arms
-from rmsrepro.bench.options import block_count, output_file, thread_count, whole_numbers
+from rmsrepro.bench.options import block_count, output_file, refuse_ignored, thread_count, whole_numbers
 
 SIZES = (Case(35, 20, 200, 200), Case(35, 20, 650, 650), Case(50, 64, 240, 240), Case(50, 80, 512, 1024))
 _SMALLER = "take fewer steps T, a smaller batch B or smaller widths"
@@ -39,12 +39,14 @@ PAPER = {
 def main(argv: Sequence[str]) -> int:
     """Run the benchmark that the command line describes."""
     args = _parser().parse_args(argv)
+    if args.table:
+        refuse_ignored(args, "--table", ("passes",))
     torch.set_num_threads(args.threads)
     about = machine.describe("cpu") | {"threads": args.threads}
     wanted = {name for _, *pair in PAIRS for name in pair}
     names = [name for name in arm_names(args.norms) if not args.table or name in wanted]
     blocks = args.blocks or (5 if args.quick else 11)
-    passes = ("both",) if args.table else args.passes
+    passes = ("both",) if args.table else args.passes or PASSES
     for case, pass_ in itertools.product(args.sizes, passes):
         memory.require_room(f"--sizes {case.name}", case.held_bytes(pass_, len(names)), "cpu", _SMALLER)
     records: list[dict[str, Any]] = []
@@ -130,9 +132,11 @@ def _parser() -> Parser:
     )
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS))
     parser.add_argument("--norms", nargs="+", choices=NORMS, default=list(NORMS))
-    parser.add_argument("--passes", nargs="+", choices=PASSES, default=list(PASSES))
+    parser.add_argument("--passes", nargs="+", choices=PASSES, help="default: all")
     parser.add_argument("--threads", type=thread_count, default=2, help="threads of torch's pool (default 2)")
-    parser.add_argument("--blocks", type=block_count, help="interleaved blocks (default 11, with --quick 5)")
+    parser.add_argument(
+        "--blocks", type=block_count, help="interleaved blocks, at least 3 (default 11, with --quick 5)"
+    )
     parser.add_argument("--table", action="store_true", help="only the layers that the ratios need, both passes")
     parser.add_argument("--quick", action="store_true", help="few short blocks")
     return parser

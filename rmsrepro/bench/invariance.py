@@ -14,10 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from rmsrepro.arguments import Parser
-from rmsrepro.bench.options import output_file
+from rmsrepro.bench.options import add_publishing, output_file, publishing_folder
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms.factory import NormFactory, norm_config
-from rmsrepro.report.places import published_dir
 from rmsrepro.report.records import SCHEMA
 from rmsrepro.runs.atomic import atomic_writer, to_json, write_json_atomic
 
@@ -84,15 +83,15 @@ def main(argv: Sequence[str]) -> int:
     """Measure every norm of Table 1, print the table, and with --publish write the records that it is made from."""
     parser = Parser(prog="python -m rmsrepro.bench invariance", description=__doc__)
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every difference to FILE")
-    parser.add_argument("--publish", action="store_true", help="add the measurements to results/published")
-    parser.add_argument("--published", metavar="DIR", help="with --publish: another folder of records")
+    add_publishing(parser, "measurements")
     args = parser.parse_args(argv)
+    folder = publishing_folder(args)
     found = {norm: measure(norm) for norm in NORMS}
     print(to_markdown(found))
     if args.json:
         write_json_atomic(Path(args.json), found)
     if args.publish:
-        print(f"written to {publish(found, Path(args.published) if args.published else published_dir())}")
+        print(f"written to {publish(found, folder)}")
     return 0
 
 

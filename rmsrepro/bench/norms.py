@@ -12,11 +12,13 @@ import torch
 from rmsrepro.arguments import Parser
 from rmsrepro.bench import machine, memory, norm_table, protocol
 from rmsrepro.bench.norm_arms import PARTIAL, PASSES, REFERENCE, Case, arms, norms
-from rmsrepro.bench.options import output_file, thread_count, whole_numbers
+from rmsrepro.bench.options import output_file, refuse_ignored, thread_count, whole_numbers
 from rmsrepro.errors import ConfigError
 from rmsrepro.norms import functional
 
 GPU_SHAPES = ((512, 240), (512, 1024), (8192, 1024), (8192, 2048), (8192, 4096), (8192, 8192), (4096, 16384))
+#: Options whose place --table takes with values of its own.
+_NOT_OF_THE_TABLE = ("shapes", "dtype", "device", "passes", "threads", "explain", "markdown", "no_compile")
 _SMALLER = "take fewer rows or a smaller width"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -24,22 +26,26 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 def main(argv: Sequence[str]) -> int:
     """Run the benchmark that the command line describes."""
     args = _parser().parse_args(argv)
+    if args.table:
+        refuse_ignored(args, "--table", _NOT_OF_THE_TABLE)
+        return norm_table.main(quick=args.quick, json_file=args.json)
+    if args.explain:
+        refuse_ignored(args, "--explain", ("passes", "json", "markdown"))
     if args.threads:
         torch.set_num_threads(args.threads)
-    if args.device == "cuda" and not torch.cuda.is_available():
+    device, passes = args.device or ("cuda" if torch.cuda.is_available() else "cpu"), args.passes or PASSES
+    if device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("--device=cuda: no CUDA device is at hand; use --device=cpu")
-    if args.table:
-        return norm_table.main(quick=args.quick, json_file=args.json)
-    shapes = args.shapes or (norm_table.SHAPES if args.device == "cpu" else GPU_SHAPES)
-    cases = [Case(rows, n, DTYPES[dtype], args.device) for dtype in args.dtype for rows, n in shapes]
+    shapes = args.shapes or (norm_table.SHAPES if device == "cpu" else GPU_SHAPES)
+    cases = [Case(rows, n, DTYPES[dtype], device) for dtype in args.dtype or ("float32",) for rows, n in shapes]
     for case in cases:
-        memory.require_room(_named(case), case.held_bytes(args.passes), args.device, _SMALLER)
+        memory.require_room(_named(case), case.held_bytes(passes), device, _SMALLER)
     if args.explain:
         for case in cases:
             _explain(case)
         return 0
-    rows = run(cases, args.passes, compiled=not (args.quick or args.no_compile), quick=args.quick)
-    about = machine.describe(args.device)
+    rows = run(cases, passes, compiled=not (args.quick or args.no_compile), quick=args.quick)
+    about = machine.describe(device)
     text = to_markdown(rows, about)
     print(text)
     if args.markdown:
@@ -124,12 +130,14 @@ def _parser() -> Parser:
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every number to FILE")
     parser.add_argument("--markdown", type=output_file, metavar="FILE", help="write the table to FILE")
     parser.add_argument("--shapes", nargs="+", type=_shape, metavar="ROWSxWIDTH", help="such as 512x1024")
-    parser.add_argument("--dtype", nargs="+", choices=DTYPES, default=["float32"])
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--passes", nargs="+", choices=PASSES, default=list(PASSES))
+    parser.add_argument("--dtype", nargs="+", choices=DTYPES, help="default float32")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="default: a GPU where there is one")
+    parser.add_argument("--passes", nargs="+", choices=PASSES, help="default: all")
     parser.add_argument("--threads", type=thread_count, help="threads of torch's pool on the CPU")
     parser.add_argument("--explain", action="store_true", help="only say what impl=auto takes and why")
-    parser.add_argument("--table", action="store_true", help="only the ratios to the stock norms, with both allocators")
+    parser.add_argument(
+        "--table", action="store_true", help="only the ratios to the stock norms on a CPU, both allocators"
+    )
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out (it takes minutes)")
     parser.add_argument("--quick", action="store_true", help="few short blocks and no torch.compile")
     return parser

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
+
+from rmsrepro.bench.protocol import MIN_BLOCKS
+from rmsrepro.errors import ConfigError
+from rmsrepro.report.places import published_dir
 
 #: Digits of the longest number that is read: torch counts in 64 bits, and these hold every number of so many.
 _MOST_DIGITS = 18
@@ -39,10 +44,35 @@ def whole_numbers(text: str, separator: str, form: str) -> list[int]:
 
 
 def block_count(text: str) -> int:
-    """Read a number of interleaved blocks: two or more, as one has no spread."""
-    if positive(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text}: expected a whole number of 2 or more, as one block has no spread")
+    """Read a number of interleaved blocks."""
+    if positive(text) < MIN_BLOCKS:
+        raise argparse.ArgumentTypeError(
+            f"{text}: expected a whole number of {MIN_BLOCKS} or more, as fewer blocks have no spread worth showing"
+        )
     return int(text)
+
+
+def refuse_ignored(args: argparse.Namespace, mode: str, ignored: Iterable[str]) -> None:
+    """Raise ConfigError for an option that was given and that `mode`, another option, takes no notice of.
+
+    `ignored` are names of `args`, whose values are None or False where they were not given.
+    """
+    given = [name for name in ignored if getattr(args, name) not in (None, False)]
+    if given:
+        raise ConfigError(f"--{given[0].replace('_', '-')}: means nothing with {mode}; leave one of them out")
+
+
+def add_publishing(parser: argparse.ArgumentParser, what: str) -> None:
+    """Give a benchmark the options that add `what` it measures to the committed records."""
+    parser.add_argument("--publish", action="store_true", help=f"add the {what} to results/published")
+    parser.add_argument("--published", metavar="DIR", help="with --publish: another folder of records")
+
+
+def publishing_folder(args: argparse.Namespace) -> Path:
+    """Return the folder of records; raises ConfigError where it was named and nothing goes there."""
+    if args.published and not args.publish:
+        raise ConfigError(f"--published {args.published}: nothing is published; add --publish")
+    return Path(args.published) if args.published else published_dir()
 
 
 def output_file(text: str) -> str:

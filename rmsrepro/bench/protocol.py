@@ -18,7 +18,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 MIN_CALLS, MAX_CALLS = 1, 10_000
-#: Blocks that a time budget never goes below: fewer have no spread worth showing.
+#: Blocks that a command may ask for at least, and that a time budget never goes below: fewer have no spread worth
+#: showing.
 MIN_BLOCKS = 3
 #: Calls longer than this do not notice that another arm has been at the caches, and go without the unmeasured call.
 LONG_CALL_MS = 200.0
@@ -159,8 +160,8 @@ def fit_into(budget_s: float, call_us: Sequence[float], blocks: int, block_ms: f
 
     while blocks * round_s(block_ms) > budget_s and block_ms * 1000 > min(call_us):
         block_ms /= 2
-    affordable = min(blocks, budget_s / round_s(block_ms))
-    return max(MIN_BLOCKS, int(affordable)), block_ms
+    affordable = int(min(blocks, budget_s / round_s(block_ms)))
+    return max(min(blocks, MIN_BLOCKS), affordable), block_ms
 
 
 def _warm_up(run: Callable[[], object], block_ms: float, synchronise: Callable[[], None]) -> float:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from rmsrepro.arguments import Parser
-from rmsrepro.bench.options import output_file, positive, thread_count
+from rmsrepro.bench.options import add_publishing, block_count, output_file, thread_count
 from rmsrepro.config import SIZES
 from rmsrepro.errors import ConfigError
 from rmsrepro.kernels.spec import IMPLS
@@ -74,7 +74,7 @@ def _parser() -> Parser:
     parser.add_argument("--impls", type=_list_of(IMPLS), default=list(SESSIONS), help=f"default {','.join(SESSIONS)}")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--threads", type=thread_count, help="threads of torch's pool on the CPU")
-    parser.add_argument("--blocks", type=positive, default=15, help="interleaved blocks, at least 3 (default 15)")
+    parser.add_argument("--blocks", type=block_count, default=15, help="interleaved blocks, at least 3 (default 15)")
     parser.add_argument(
         "--block-ms", type=_positive, default=200.0, help="about how long an arm's block is (default 200)"
     )
@@ -82,7 +82,6 @@ def _parser() -> Parser:
         "--budget-s", type=_positive, default=BUDGET_S, help=f"seconds for everything (default {BUDGET_S:.0f})"
     )
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every number to FILE")
-    parser.add_argument("--publish", action="store_true", help="add the timings to results/published")
-    parser.add_argument("--published", metavar="DIR", help="with --publish: another folder of records")
+    add_publishing(parser, "timings")
     parser.add_argument("overrides", nargs="*", metavar="key=value")
     return parser

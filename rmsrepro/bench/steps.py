@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from rmsrepro.bench import machine, step_options, step_table
+from rmsrepro.bench.options import publishing_folder
 from rmsrepro.bench.step_arms import Contest, contest_of_plan, contest_of_task, makes_up_data
 from rmsrepro.bench.step_records import publish
 from rmsrepro.bench.step_session import run_session
@@ -23,7 +24,6 @@ from rmsrepro.conf import option_names
 from rmsrepro.errors import ConfigError, UserError
 from rmsrepro.kernels.allocator import keep_large_blocks
 from rmsrepro.report.layout import layout_of
-from rmsrepro.report.places import published_dir
 from rmsrepro.report.units import unit
 from rmsrepro.runs.atomic import write_json_atomic
 from rmsrepro.sweep.plan import load_plan, plan_names
@@ -49,15 +49,14 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(args: Namespace, contests: Sequence[Contest], device: torch.device) -> tuple[list[dict[str, Any]], int]:
     """Time every contest in every implementation, each with its share of the time that is left."""
-    found, faults = [], 0
+    found, faults, folder = [], 0, publishing_folder(args)
     deadline_s = time.monotonic() + args.budget_s
     pairs = [(contest, impl) for contest in contests for impl in args.impls]
-    folder = Path(args.published) if args.published else published_dir()
     for number, (contest, impl) in enumerate(pairs):
         started_s, share_s = time.monotonic(), (deadline_s - time.monotonic()) / (len(pairs) - number)
         try:
             session = run_session(
-                contest, impl, device, _say, blocks=max(3, args.blocks), block_ms=args.block_ms, budget_s=share_s
+                contest, impl, device, _say, blocks=args.blocks, block_ms=args.block_ms, budget_s=share_s
             )
         except UserError as error:
             if len(contests) == 1:

@@ -65,3 +65,17 @@ def test_an_allocation_that_fails_all_the_same_names_the_shape(monkeypatch: pyte
 def test_a_number_of_threads_that_cannot_start_is_refused(threads: str) -> None:
     with pytest.raises(ConfigError, match=f"--threads: {threads}: expected"):
         command.main([*SMALL, "--threads", threads])
+
+
+@pytest.mark.parametrize(
+    ("words", "ignored"),
+    [
+        (["--table", "--shapes", "8x32"], "shapes"),
+        (["--table", "--threads", "1"], "threads"),
+        (["--table", "--no-compile"], "no-compile"),
+        (["--explain", "--json", "norms.json"], "json"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(words: list[str], ignored: str) -> None:
+    with pytest.raises(ConfigError, match=f"^--{ignored}: means nothing with {words[0]}; leave one of them out"):
+        command.main(["norms", *words])

@@ -55,6 +55,7 @@ def test_a_budget_shortens_blocks_before_it_takes_any_away() -> None:
     # 8 rounds of two calls of 1 s each.
     assert protocol.fit_into(16.0, [1e6, 1e6], 10, 50.0) == (8, 50.0)
     assert protocol.fit_into(0.0, [1e6, 1e6], 10, 50.0)[0] == protocol.MIN_BLOCKS
+    assert protocol.fit_into(0.0, [1e6, 1e6], 2, 50.0)[0] == 2
 
 
 def test_blocks_without_an_end_are_of_the_most_calls_and_fit_into_a_budget_without_an_end() -> None:

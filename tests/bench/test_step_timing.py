@@ -215,6 +215,8 @@ def test_tables_with_times_are_timed_each_set_of_runs_once():
             ["task=mnist", "--blocks", "0"],
             "expected a whole number of 1 or more; --help shows",
         ),
+        (["task=mnist", "--blocks", "2"], "expected a whole number of 3 or more, as fewer blocks have no spread"),
+        (["task=mnist", "--published", "here"], "nothing is published; add --publish"),
         (["task=mnist", "--no-such"], "unrecognized arguments: --no-such"),
         (["task=mnist", "size=tiny", "train.batch_size=100000000000"], "train.batch_size=100000000000: does not fit"),
         (["task=mnist", "size=tiny", "task.hidden=[100000000]"], "take a smaller size or batch, or fewer norms"),

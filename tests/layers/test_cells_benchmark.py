@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("kernels")
 
 def test_the_benchmark_times_every_layer_beside_torchs_and_writes_it_down(tmp_path, capsys):
     files = [tmp_path / "cells.json", tmp_path / "cells.md"]
-    options = ["--sizes", "3,2,4,5", "--quick", "--blocks", "2", "--threads", "1"]
+    options = ["--sizes", "3,2,4,5", "--quick", "--blocks", "3", "--threads", "1"]
     assert main(["cells", *options, "--json", str(files[0]), "--markdown", str(files[1])]) == 0
     written = json.loads(files[0].read_text())
     assert [(r["cell"], r["pass"]) for r in written["cells"]] == [
@@ -36,6 +36,11 @@ def test_a_size_that_no_memory_holds_is_refused_before_anything_is_timed():
         main(["cells", "--sizes", "3,2,4,5", "1000000000,1000,1000,1000"])
 
 
-def test_one_block_is_refused_as_it_has_no_spread():
-    with pytest.raises(ConfigError, match="--blocks: 1: expected a whole number of 2 or more"):
-        main(["cells", "--blocks", "1"])
+def test_two_blocks_are_refused_as_they_have_no_spread_worth_showing():
+    with pytest.raises(ConfigError, match="--blocks: 2: expected a whole number of 3 or more"):
+        main(["cells", "--blocks", "2"])
+
+
+def test_passes_that_the_table_would_not_time_are_refused():
+    with pytest.raises(ConfigError, match="--passes: means nothing with --table"):
+        main(["cells", "--table", "--passes", "forward"])
