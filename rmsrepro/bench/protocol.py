@@ -11,7 +11,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -104,17 +104,14 @@ def measure(
     distinct = {id(run): run for run in arms.values()}
     settled = {key: _warm_up(run, block_ms, synchronise) for key, run in distinct.items()}
     call_us = {name: settled[id(run)] for name, run in arms.items()}
+    paired = {name: run for name, run in arms.items() if isinstance(run, Paired)}
     if budget_s is not None:
         left_s = budget_s - (time.perf_counter() - started_s)
-        blocks, block_ms = fit_into(left_s, list(call_us.values()), blocks, block_ms)
-    calls = {name: calls_in(block_ms, us) for name, us in call_us.items()}
-    if paired := {name: run for name, run in arms.items() if isinstance(run, Paired)}:
-        each = calls_in(block_ms, statistics.median(call_us[name] for name in paired))
-        calls |= dict.fromkeys(paired, each)
-        if each > 1:  # warming up has met only one kind of call, and compilers see each kind anew
-            for run in distinct.values():
-                if isinstance(run, Paired):
-                    _make_block(run, each)
+        blocks, block_ms = fit_into(left_s, call_us, blocks, block_ms, paired)
+    calls = calls_of(call_us, block_ms, paired)
+    unmet = {id(run): (run, calls[name]) for name, run in paired.items() if calls[name] > 1}
+    for run, each in unmet.values():  # warming up has met only one kind of call, and compilers see each kind anew
+        _make_block(run, each)
     times: dict[str, list[float]] = {name: [] for name in arms}
     order, rng = list(arms), random.Random(seed)
     for _ in range(blocks):
@@ -152,13 +149,24 @@ def calls_in(block_ms: float, call_us: float) -> int:
     return round(min(max(block_ms * 1000 / call_us, MIN_CALLS), MAX_CALLS))
 
 
-def fit_into(budget_s: float, call_us: Sequence[float], blocks: int, block_ms: float) -> tuple[int, float]:
+def calls_of(call_us: Mapping[str, float], block_ms: float, paired: Collection[str] = ()) -> dict[str, int]:
+    """Return how many calls each arm makes in a block: as many as fill it, `paired` ones what their median one does."""
+    calls = {name: calls_in(block_ms, us) for name, us in call_us.items()}
+    if paired:
+        calls |= dict.fromkeys(paired, calls_in(block_ms, statistics.median(call_us[name] for name in paired)))
+    return calls
+
+
+def fit_into(
+    budget_s: float, call_us: Mapping[str, float], blocks: int, block_ms: float, paired: Collection[str] = ()
+) -> tuple[int, float]:
     """Return how many blocks of how many ms take at most `budget_s`, given how long a call of each arm takes."""
 
     def round_s(ms: float) -> float:
-        return sum((calls_in(ms, us) + (us < LONG_CALL_MS * 1000)) * us for us in call_us) / 1e6
+        calls = calls_of(call_us, ms, paired)
+        return sum((calls[name] + (us < LONG_CALL_MS * 1000)) * us for name, us in call_us.items()) / 1e6
 
-    while blocks * round_s(block_ms) > budget_s and block_ms * 1000 > min(call_us):
+    while blocks * round_s(block_ms) > budget_s and block_ms * 1000 > min(call_us.values()):
         block_ms /= 2
     affordable = int(min(blocks, budget_s / round_s(block_ms)))
     return max(min(blocks, MIN_BLOCKS), affordable), block_ms

@@ -48,19 +48,28 @@ def test_every_arm_runs_in_every_block() -> None:
 
 
 def test_a_budget_shortens_blocks_before_it_takes_any_away() -> None:
-    assert protocol.fit_into(100.0, [1000.0, 2000.0], 10, 50.0) == (10, 50.0)
-    blocks, block_ms = protocol.fit_into(0.5, [1000.0, 2000.0], 10, 50.0)
+    quick, slow = {"a": 1e3, "b": 2e3}, {"a": 1e6, "b": 1e6}
+    assert protocol.fit_into(100.0, quick, 10, 50.0) == (10, 50.0)
+    blocks, block_ms = protocol.fit_into(0.5, quick, 10, 50.0)
     assert blocks == 10
     assert block_ms < 50.0
     # 8 rounds of two calls of 1 s each.
-    assert protocol.fit_into(16.0, [1e6, 1e6], 10, 50.0) == (8, 50.0)
-    assert protocol.fit_into(0.0, [1e6, 1e6], 10, 50.0)[0] == protocol.MIN_BLOCKS
-    assert protocol.fit_into(0.0, [1e6, 1e6], 2, 50.0)[0] == 2
+    assert protocol.fit_into(16.0, slow, 10, 50.0) == (8, 50.0)
+    assert protocol.fit_into(0.0, slow, 10, 50.0)[0] == protocol.MIN_BLOCKS
+    assert protocol.fit_into(0.0, slow, 2, 50.0)[0] == 2
 
 
 def test_blocks_without_an_end_are_of_the_most_calls_and_fit_into_a_budget_without_an_end() -> None:
     assert protocol.calls_in(1e308, 1.0) == protocol.MAX_CALLS
-    assert protocol.fit_into(1e308, [1e-3], 10, 1e308) == (10, 1e308)
+    assert protocol.fit_into(1e308, {"a": 1e-3}, 10, 1e308) == (10, 1e308)
+
+
+def test_a_budget_counts_the_calls_that_paired_arms_make_and_not_those_that_would_fill_a_block() -> None:
+    call_us = {"quick": 2e3, "middle": 2e3, "slow": 40e3}
+    # 20 calls of each arm, as many as fill a block of 40 ms with the middle one, and one to settle: 0.924 s a round.
+    assert protocol.calls_of(call_us, 40.0, call_us) == dict.fromkeys(call_us, 20)
+    assert protocol.fit_into(9.3, call_us, 10, 40.0, call_us) == (10, 40.0)
+    assert protocol.fit_into(9.2, call_us, 10, 40.0, call_us) == (10, 20.0)
 
 
 def test_a_budget_leaves_no_arm_out() -> None:
