@@ -99,29 +99,37 @@ def plan_names() -> list[str]:
 
 def load_plan(name: str) -> Plan:
     """Read and check one plan; raises ConfigError naming the field, what was given and what is allowed."""
-    known = plan_names()
-    if name not in known:
-        raise ConfigError(f"plan={name}: known plans are {', '.join(known)}")
     plan = _read(name)
     if plan.runs_of is not None:
-        if plan.runs_of in known and (behind := _read(plan.runs_of).runs_of) is not None:
-            raise ConfigError(f"plan={name}: runs_of={plan.runs_of}: shows the runs of {behind} itself; name that plan")
-        plan = _taking_runs_of(plan, load_plan(plan.runs_of))
+        other = _read(plan.runs_of)
+        if other.runs_of is not None:
+            raise ConfigError(
+                f"plan={name}: runs_of={other.name}: shows the runs of {other.runs_of} itself; name that plan"
+            )
+        plan = _taking_runs_of(plan, _checked(other))
+    return _checked(plan)
+
+
+def _checked(plan: Plan) -> Plan:
     _check_seeds(plan)
     for arm in plan.arms:
         plan.arm(arm)
     for size in {**plan.sizes, **plan.untried}:
-        _check_size(name, size)
+        _check_size(plan.name, size)
     for size, overrides in plan.sizes.items():
-        convert(list[str], overrides, f"conf/plan/{name}.yaml: sizes.{size}")
+        convert(list[str], overrides, f"conf/plan/{plan.name}.yaml: sizes.{size}")
     for size in plan.untried:
         state = plan.untried_at(size)
         if state is not None and state.state not in UNTRIED:
-            raise ConfigError(f"plan={name}: untried.{size}.state={state.state}: allowed are {', '.join(UNTRIED)}")
+            allowed = ", ".join(UNTRIED)
+            raise ConfigError(f"plan={plan.name}: untried.{size}.state={state.state}: allowed are {allowed}")
     return plan
 
 
 def _read(name: str) -> Plan:
+    known = plan_names()
+    if name not in known:
+        raise ConfigError(f"plan={name}: known plans are {', '.join(known)}")
     plan = build(Plan, {**load_yaml(f"plan/{name}.yaml"), "name": name}, f"conf/plan/{name}.yaml")
     # YAML takes an arm called 1 for a number.
     return replace(plan, arms={str(arm): value for arm, value in plan.arms.items()})

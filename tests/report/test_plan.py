@@ -76,6 +76,7 @@ def test_plans_of_the_tasks_that_are_there_compose_to_a_run_an_arm(name):
         ({"title": "t", "runs_of": "base", "only": ["layrnorm"]}, "no arm layrnorm; it has layernorm"),
         ({"title": "t", "runs_of": "base", "common": ["norm.p=1"]}, "leave out arms, common and sizes"),
         ({"title": "t", "runs_of": "mine"}, "runs_of=mine: shows the runs of mine itself"),
+        ({"title": "t", "runs_of": "nobody"}, "plan=nobody: known plans are base, mine"),
         ({"title": "t", "seeds": []}, "seeds=[]: expected one seed or more"),
         ({"title": "t", "seeds": [1, 1]}, "seeds=[1,1]: expected one seed or more, each once"),
         ({"title": "t", "sizes": {"small": None}}, "sizes.small=null: expected a list"),
@@ -97,6 +98,13 @@ def test_a_plan_with_a_fault_is_refused_in_one_line(tmp_path, monkeypatch, conte
         load_plan("mine")
     assert words in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_plan_that_shows_anothers_runs_reads_each_file_once(monkeypatch):
+    read = []
+    monkeypatch.setattr("rmsrepro.sweep.plan.load_yaml", lambda name: read.append(name) or conf.load_yaml(name))
+    assert load_plan("figure7").runs_plan == "table3"
+    assert read == ["plan/figure7.yaml", "plan/table3.yaml"]
 
 
 def test_an_arm_whose_name_is_a_number_is_an_arm(tmp_path, monkeypatch):
