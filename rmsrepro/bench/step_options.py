@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from rmsrepro.arguments import Parser
+from rmsrepro.arguments import Parser, with_dashes
 from rmsrepro.bench.options import add_publishing, block_count, output_file, thread_count
 from rmsrepro.config import SIZES
 from rmsrepro.errors import ConfigError
@@ -21,8 +21,7 @@ _OWN = ("task", "size", "norms", "impls", "plan")
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Read the command line, `key=value` or `--key value` alike; raises ConfigError for what cannot be meant."""
-    words = [f"--{word}" if word.partition("=")[0] in _OWN and "=" in word else word for word in argv]
-    args = _parser().parse_intermixed_args(words)
+    args = _parser().parse_intermixed_args(with_dashes(argv, _OWN))
     chosen = sum(bool(value) for value in (args.task, args.plan, args.all))
     if chosen != 1:
         raise ConfigError("bench steps: name one of task=T, --plan NAME or --all")

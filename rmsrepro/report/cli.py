@@ -6,12 +6,14 @@ in one line.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from rmsrepro.arguments import Parser, with_dashes
 from rmsrepro.config import SIZES
 from rmsrepro.errors import ConfigError, UserError
 from rmsrepro.report import csv_table, latex, markdown
@@ -29,17 +31,16 @@ from rmsrepro.runs.atomic import write_bytes_atomic
 from rmsrepro.runs.rundir import runs_root
 from rmsrepro.sweep.plan import load_plan, plan_names
 
-USAGE = """\
-python -m rmsrepro.report [plan=NAME,...] [size=SIZE] [--out DIR]   write tables as Markdown, LaTeX and CSV
-python -m rmsrepro.report --check                                   exit 1 if records contradict one another
-python -m rmsrepro.report --html [FILE]                             write the report as one page (results/report.html)
-python -m rmsrepro.report figures [plan=NAME,...] [--out DIR]       write the figures as SVG (results/figures)
-python -m rmsrepro.report --readme FILE                             put the overview between the marks of a README
-python -m rmsrepro.report publish plan=NAME,...                     add a plan's finished runs to results/published
+_COMMANDS = """\
+  [plan=NAME,...] [size=SIZE] [--out DIR]          write tables as Markdown, LaTeX and CSV (results/tables)
+  --check                                          exit 1 if records contradict one another
+  --html [FILE]                                    write the report as one page (results/report.html)
+  figures [plan=NAME,...] [--out DIR]              write the figures as SVG (results/figures)
+  --readme FILE                                    put the overview between the marks of a README
+  publish plan=NAME,...                            add a plan's finished runs to results/published"""
 
-runs.root=DIR   where run directories lie (else $RMSREPRO_RUNS, else results/runs)
---published DIR where committed records lie (else results/published)"""
-
+#: Options that may be written without dashes, as on the command lines of runs and sweeps.
+_KEYS = ("plan", "size", "runs.root")
 _RENDERERS = {"md": markdown.render, "tex": latex.render, "csv": csv_table.render}
 
 
@@ -47,26 +48,29 @@ _RENDERERS = {"md": markdown.render, "tex": latex.render, "csv": csv_table.rende
 class Options:
     """What the command line says."""
 
-    publish: bool = False
-    figures: bool = False
-    html: Path | None = None
-    readme: Path | None = None
-    check: bool = False
-    plans: list[str] = field(default_factory=list)
-    size: str | None = None
-    runs_root: str | None = None
-    out: Path | None = None
-    published: Path = field(default_factory=published_dir)
+    words: list[str]
+    """publish or figures, where one of them was given."""
+    html: Path | None
+    readme: Path | None
+    check: bool
+    plans: list[str]
+    size: str | None
+    runs_root: str | None
+    out: Path | None
+    published: Path
+
+    @property
+    def commands(self) -> list[str]:
+        """Return what is asked for other than tables."""
+        flags = {"--check": self.check, "--html": self.html is not None, "--readme": self.readme is not None}
+        return [*self.words, *(flag for flag, given in flags.items() if given)]
 
 
 def main(argv: Sequence[str]) -> int:
     """Run `argv` and return the exit code."""
-    if any(flag in argv for flag in ("-h", "--help")):
-        print(USAGE)
-        return 0
     try:
         options = parse(argv)
-        if options.publish:
+        if "publish" in options.words:
             return _publish(options)
         runs = runs_root(options.runs_root)
         index = build_index(options.published, runs)
@@ -82,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
         if options.readme is not None:
             write_overview(options.readme, [table for sized in tables.values() for table in sized])
             return 0
-        return _write_figures(tables, index, options) if options.figures else _write(tables, index, options)
+        return (_write_figures if "figures" in options.words else _write)(tables, index, options)
     except UserError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -92,62 +96,53 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> Options:
-    """Read the command line; raises ConfigError that says what is allowed."""
-    options, rest = Options(), list(argv)
-    while rest:
-        argument = rest.pop(0)
-        if argument in ("publish", "figures"):
-            setattr(options, argument, True)
-            continue
-        if argument == "--check":
-            options.check = True
-            continue
-        if argument == "--html":
-            named = bool(rest) and "=" not in rest[0] and not rest[0].startswith("-")
-            options.html = Path(rest.pop(0)) if named else results_dir() / "report.html"
-            continue
-        key, equals, value = argument.partition("=")
-        if not equals and key in ("--out", "--published", "--readme") and rest:
-            value = rest.pop(0)
-        elif not equals:
-            raise ConfigError(f"{argument}: not understood; --help shows what there is")
-        if key == "plan":
-            options.plans += value.split(",")
-        elif key == "size":
-            if value not in SIZES:
-                raise ConfigError(f"size={value}: allowed are {', '.join(SIZES)}")
-            options.size = value
-        elif key == "runs.root":
-            options.runs_root = value
-        elif key == "--readme":
-            options.readme = _path(key, value)
-        elif key == "--out":
-            options.out = _path(key, value)
-        elif key == "--published":
-            options.published = _path(key, value)
-        else:
-            raise ConfigError(f"{argument}: not understood; --help shows what there is")
-    _check_one_command(options)
+    """Read the command line, `key=value` or `--key value` alike; raises ConfigError that says what is allowed."""
+    options = Options(**vars(_parser().parse_intermixed_args(with_dashes(argv, _KEYS))))
+    if len(options.commands) > 1:
+        raise ConfigError(f"{' and '.join(options.commands)}: each is a command of its own; give one of them")
     return options
 
 
-def _path(option: str, value: str) -> Path:
-    if not value or value.startswith("-"):
-        raise ConfigError(f"{option}={value}: expected the name of a file or folder")
-    return Path(value)
+def _parser() -> Parser:
+    parser = Parser(
+        prog="python -m rmsrepro.report",
+        usage="%(prog)s [figures|publish] [plan=NAME,...] [option ...]",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=f"Write what runs and committed records say; nothing is trained.\n\n{_COMMANDS}",
+        epilog="plan=, size= and runs.root= may be written without dashes.",
+    )
+    parser.add_argument("words", nargs="*", type=_word, metavar="figures|publish")
+    parser.add_argument(
+        "--plan", dest="plans", type=lambda names: names.split(","), action="extend", default=[], metavar="NAME,..."
+    )
+    parser.add_argument("--size", type=_size, metavar="SIZE", help=", ".join(SIZES))
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--html", nargs="?", type=_path, const=results_dir() / "report.html", metavar="FILE")
+    parser.add_argument("--readme", type=_path, metavar="FILE")
+    parser.add_argument("--out", type=_path, metavar="DIR", help="where tables or figures go")
+    parser.add_argument("--runs.root", dest="runs_root", metavar="DIR", help="else $RMSREPRO_RUNS, else results/runs")
+    parser.add_argument(
+        "--published", type=_path, default=published_dir(), metavar="DIR", help="committed records (results/published)"
+    )
+    return parser
 
 
-def _check_one_command(options: Options) -> None:
-    given = {
-        "publish": options.publish,
-        "figures": options.figures,
-        "--check": options.check,
-        "--html": options.html is not None,
-        "--readme": options.readme is not None,
-    }
-    commands = [name for name, asked in given.items() if asked]
-    if len(commands) > 1:
-        raise ConfigError(f"{' and '.join(commands)}: each is a command of its own; give one of them")
+def _word(text: str) -> str:
+    if text not in ("figures", "publish"):
+        raise argparse.ArgumentTypeError(f"{text}: not understood")
+    return text
+
+
+def _size(text: str) -> str:
+    if text not in SIZES:
+        raise argparse.ArgumentTypeError(f"{text}: allowed are {', '.join(SIZES)}")
+    return text
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("expected the name of a file or folder")
+    return Path(text)
 
 
 def _publish(options: Options) -> int:

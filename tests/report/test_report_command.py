@@ -6,7 +6,7 @@ import pytest
 from made_up import run_line
 
 from rmsrepro.report import side_by_side
-from rmsrepro.report.cli import main
+from rmsrepro.report.cli import main, parse
 from rmsrepro.sweep.plan import plan_names
 
 
@@ -120,6 +120,28 @@ def test_two_commands_at_once_are_refused(words, capsys):
     assert "give one of them" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--html", "x.html"),
+        ("--html", "a=b.html"),
+        ("--readme", "README.md"),
+        ("--out", "tables"),
+        ("--published", "records"),
+        ("--plan", "table4,table5"),
+        ("--size", "tiny"),
+        ("--runs.root", "runs"),
+    ],
+)
+def test_a_value_stands_behind_a_space_or_an_equals_sign(flag, value):
+    assert parse([flag, value]) == parse([f"{flag}={value}"]) != parse([])
+
+
+def test_the_page_has_a_name_of_its_own_where_none_is_given():
+    for words in (["--html"], ["--html", "plan=table4"]):
+        assert parse(words).html.name == "report.html"
+
+
 def test_comparing_runs_says_how_it_is_used(capsys):
     assert side_by_side.main(["--help"]) == 0
     assert "RUN_DIRECTORY" in capsys.readouterr().out
@@ -128,7 +150,7 @@ def test_comparing_runs_says_how_it_is_used(capsys):
 def test_a_flag_is_not_taken_for_the_name_of_a_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["--out", "--check"]) == 2
-    assert "--out=--check: expected the name" in capsys.readouterr().err
+    assert "argument --out: expected one argument" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
