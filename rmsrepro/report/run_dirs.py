@@ -21,7 +21,7 @@ from rmsrepro.config import SIZES, UNHASHED
 from rmsrepro.errors import ConfigError, DataError
 from rmsrepro.report.records import RunRecord
 from rmsrepro.runs.atomic import read_json
-from rmsrepro.runs.result import InvalidResultError, validate_result
+from rmsrepro.runs.result import read_result
 from rmsrepro.runs.rundir import RunDir, find_runs
 from rmsrepro.sweep.plan import Plan, load_plan, plan_names
 
@@ -51,7 +51,7 @@ def read_run_dirs(runs_root: Path) -> tuple[list[RunRecord], list[str]]:
     for rundir in find_runs(runs_root):
         try:
             record = _read(rundir)
-        except (DataError, InvalidResultError, OSError, KeyError, TypeError, ValueError) as error:
+        except (DataError, OSError, KeyError, TypeError, ValueError) as error:
             said = f"no key {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
             complaints.append(f"{rundir.path}: {said}")
             continue
@@ -69,10 +69,7 @@ def _read(rundir: RunDir) -> RunRecord | None:
     if found is None:
         return None
     plan, arm = found
-    result = None
-    if state == "done":
-        result = read_json(rundir.result_json)
-        validate_result(result)
+    result = read_result(rundir.result_json) if state == "done" else None
     manifest = _checked(read_json(rundir.manifest_json), _MANIFEST_KINDS, rundir.manifest_json)
     status = rundir.status()
     return RunRecord(

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rmsrepro.errors import DataError, UserError
-from rmsrepro.runs.atomic import read_json
-from rmsrepro.runs.result import InvalidResultError, validate_result
+from rmsrepro.runs.result import read_result
 
 
 def comparison(results: Sequence[dict[str, Any]]) -> Table:
@@ -45,11 +44,9 @@ def _read(path: Path) -> dict[str, Any]:
     if not file.is_file():
         raise DataError(f"{path}: there is no result.json; the run is not done, or this is no run directory")
     try:
-        result = read_json(file)
-        validate_result(result)
-    except (DataError, InvalidResultError, AttributeError) as error:
+        return read_result(file)
+    except DataError as error:
         raise DataError(f"{path}: this is no result of a run ({error})") from error
-    return result
 
 
 def _metric(result: dict[str, Any], name: str) -> str:
@@ -73,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     paths = [Path(argument) for argument in arguments or sys.stdin.read().splitlines()]
     try:
         results = [_read(path) for path in paths]
-    except (UserError, OSError, InvalidResultError) as error:
+    except UserError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     if not results:

@@ -4,7 +4,11 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+from rmsrepro.errors import DataError
+from rmsrepro.runs.atomic import read_json
 
 SCHEMA = 1
 _NONFINITE = ("NaN", "Infinity", "-Infinity")  # how `rmsrepro.runs.atomic` writes them
@@ -72,6 +76,18 @@ def build_result(
         **extra,
     }
     validate_result(result)
+    return result
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """Read and check a result.json; raises DataError naming the file, what is wrong with it and the way out."""
+    try:
+        result = read_json(path)
+        validate_result(result)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); repeat the run") from error
+    except InvalidResultError as error:
+        raise DataError(f"{path}: {error}; repeat the run") from error
     return result
 
 

@@ -12,6 +12,7 @@ from rmsrepro.errors import ConfigError, DataError
 from rmsrepro.paths import expanded
 from rmsrepro.runs.atomic import TEMPORARY_SUFFIX, read_json, write_json_atomic
 from rmsrepro.runs.lock import exclusive_lock, is_locked
+from rmsrepro.runs.result import read_result
 
 State = Literal["running", "done", "failed", "diverged", "oom", "interrupted"]
 STATES: tuple[str, ...] = get_args(State)
@@ -103,14 +104,18 @@ class RunDir:
         return status.state
 
     def is_done(self) -> bool:
-        """Say whether the run ended well and left a result that can be read."""
+        """Say whether the run ended well and left a whole result, as a table needs it."""
+        return self.result() is not None
+
+    def result(self) -> dict[str, Any] | None:
+        """Return the result of a run that is done, None of any other."""
         status = self.status()
         if status is None or status.state != "done":
-            return False
+            return None
         try:
-            return isinstance(read_json(self.result_json), dict)
-        except (OSError, DataError):
-            return False
+            return read_result(self.result_json)
+        except DataError:
+            return None
 
     def clear(self) -> None:
         """Remove what the harness wrote here, so that the run starts afresh; holds the lock meanwhile.

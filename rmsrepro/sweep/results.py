@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rmsrepro.errors import DataError
-from rmsrepro.runs.atomic import read_json
-from rmsrepro.runs.result import InvalidResultError, validate_result
 from rmsrepro.sweep.specs import Spec
 
 #: The arm that others' step times are divided by.
@@ -35,22 +32,10 @@ def arm_results(specs: Sequence[Spec]) -> list[ArmResult]:
     """Return the result of every arm that has a finished run, in the order of the plan."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for spec in specs:
-        result = read_result(spec)
+        result = spec.rundir.result()
         if result is not None:
             groups.setdefault((spec.plan, spec.arm), []).append(result)
     return [_arm(plan, arm, results, groups) for (plan, arm), results in groups.items()]
-
-
-def read_result(spec: Spec) -> dict[str, Any] | None:
-    """Return a finished run's result.json; None where there is none, or none that this version reads."""
-    if not spec.rundir.is_done():
-        return None
-    try:
-        result = read_json(spec.rundir.result_json)
-        validate_result(result)
-    except (OSError, DataError, InvalidResultError):
-        return None
-    return result
 
 
 def results_text(results: Sequence[ArmResult]) -> str:

@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rmsrepro.errors import DataError
-from rmsrepro.runs.atomic import read_json
-from rmsrepro.runs.rundir import RunDir
+from rmsrepro.runs.result import read_result
 from rmsrepro.sweep.claim import is_claimed
 from rmsrepro.sweep.specs import Spec
 
 #: States of a run that ended badly; a sweep tries each again.
-FAILED = ("failed", "diverged", "oom", "dead")
+FAILED = ("failed", "diverged", "oom", "dead", "damaged")
 #: The groups in which runs are counted, with the states of each.
 COUNTED = {"done": ("done",), "running": ("running",), "failed": FAILED, "to do": ("missing", "interrupted")}
 
@@ -26,7 +25,8 @@ class RunState:
 
     spec: Spec
     state: str
-    """done, running, failed, diverged, oom, dead (its process was killed), interrupted or missing (never started)."""
+    """done, running, failed, diverged, oom, dead (its process was killed), damaged (it ended well, but result.json is
+    no whole result), interrupted or missing (never started)."""
     message: str = ""
     """The last line of what went wrong."""
     train_s: float | None = None
@@ -52,13 +52,18 @@ class RunState:
 
 def run_state(spec: Spec) -> RunState:
     """Read one run's state from its directory."""
-    rundir = spec.rundir
-    if rundir.is_done():
-        return RunState(spec, "done", train_s=_train_s(rundir))
+    rundir, damage = spec.rundir, ""
     status = rundir.status()
+    if status is not None and status.state == "done":
+        try:
+            return RunState(spec, "done", train_s=read_result(rundir.result_json)["timing"]["train_s"])
+        except DataError as error:
+            damage = f"{' '.join(str(error).split())}, as the next sweep does"
     if is_claimed(rundir):
         return RunState(spec, "running", running_s=_age_s(status.updated) if status else 0.0)
-    if status is None or status.state == "done":
+    if damage:
+        return RunState(spec, "damaged", damage)
+    if status is None:
         return RunState(spec, "missing")
     if status.state == "running":
         return RunState(spec, "dead", "its process was killed; it goes on from its last checkpoint")
@@ -86,13 +91,6 @@ def remaining_s(states: Sequence[RunState], workers: int) -> float | None:
             return None
         left_s += max(0.0, statistics.median(other.train_s or 0.0 for other in like) - one.running_s)
     return left_s / max(1, workers)
-
-
-def _train_s(rundir: RunDir) -> float | None:
-    try:
-        return float(read_json(rundir.result_json)["timing"]["train_s"])
-    except (OSError, DataError, KeyError, TypeError, ValueError):
-        return None
 
 
 def _age_s(updated: str) -> float:

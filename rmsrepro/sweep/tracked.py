@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rmsrepro.runs.rundir import RunDir, runs_root
-from rmsrepro.sweep.results import REFERENCE_NORM, ArmResult, arm_results, read_result
+from rmsrepro.sweep.results import REFERENCE_NORM, ArmResult, arm_results
 from rmsrepro.sweep.specs import Spec
 from rmsrepro.sweep.states import run_state
 
@@ -74,7 +74,7 @@ def _tables(arms: Sequence[ArmResult], specs: Sequence[Spec]) -> dict[str, Any]:
 def _runs_table(wandb: Any, specs: Sequence[Spec]) -> Any:
     rows = []
     for spec in specs:
-        state, result = run_state(spec), read_result(spec)
+        state, result = run_state(spec), spec.rundir.result()
         value = None if result is None else float(result["metrics"][result["primary"]])
         rows.append([spec.arm, spec.seed, state.state, value, state.train_s, state.message, spec.rundir.path.name])
     return wandb.Table(columns=["arm", "seed", "state", "metric", "train_s", "message", "config_hash"], data=rows)

@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
+from runs.test_result import good_result
 
 from rmsrepro.errors import ConfigError
 from rmsrepro.runs import rundir
@@ -41,12 +42,14 @@ def test_a_cut_status_file_counts_as_none(run):
     assert not run.is_done()
 
 
-def test_done_needs_the_status_and_a_readable_result(run):
+def test_done_needs_the_status_and_a_whole_result(run):
     run.write_status("done")
     assert not run.is_done()
     run.result_json.write_text('{"schema":')
     assert not run.is_done()
     write_json_atomic(run.result_json, {"schema": 1})
+    assert not run.is_done()
+    write_json_atomic(run.result_json, good_result())
     assert run.is_done()
     run.write_status("diverged")
     assert not run.is_done()

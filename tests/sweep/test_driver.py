@@ -34,6 +34,16 @@ def test_done_runs_are_not_made_again(sweep, made):
     assert set(made().values()) == {1}
 
 
+def test_a_run_whose_result_is_damaged_is_made_again(sweep, made, root):
+    words = ["seeds=1", "arms=layernorm,rmsnorm"]
+    assert sweep(*words)[0] == 0
+    (result,) = root.glob("mnist/rmsnorm/*/result.json")
+    result.write_text("{}")
+    assert sweep(*words)[0] == 0
+    assert made() == {"layernorm 1": 1, "rmsnorm 1": 2}
+    assert json.loads(result.read_text())["norm"] == "rmsnorm"
+
+
 def test_a_failure_stops_no_other_run_and_only_it_is_tried_again(sweep, made, play, root):
     play(layernorm="fail")
     code, _, err = sweep(ARMS, "seeds=1,2")

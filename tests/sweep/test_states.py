@@ -6,6 +6,7 @@ import pytest
 from sweep.stand_in import result
 
 from rmsrepro.runs.atomic import write_json_atomic
+from rmsrepro.sweep.display import status_text
 from rmsrepro.sweep.options import parse
 from rmsrepro.sweep.results import arm_results, results_text
 from rmsrepro.sweep.specs import build_specs
@@ -62,11 +63,28 @@ def test_step_times_are_divided_by_layernorms_on_the_same_hardware_only(specs):
     assert arm_results(specs)[1].times_reference is None
 
 
-@pytest.mark.parametrize("broken", [{}, {"metrics": {}}, {"timing": None}])
-def test_a_result_that_cannot_be_read_is_left_out_of_the_table(specs, broken):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "result.json: cannot be read (No such file"),
+        ('{"schema":', "result.json: not valid JSON"),
+        ("{}", "result.schema: expected 1, got None"),
+        ("without metrics", "result.metrics: expected a mapping"),
+    ],
+)
+def test_a_damaged_result_is_named_as_such_and_left_out_of_the_table(specs, text, said):
     for spec in specs[:2]:
         finish(spec)
-    write_json_atomic(specs[0].rundir.result_json, {**result(specs[0].config), **broken} if broken else {})
+    damaged = specs[0].rundir.result_json
+    if text == "without metrics":
+        text = json.dumps({**json.loads(damaged.read_text()), "metrics": None})
+    damaged.unlink() if text is None else damaged.write_text(text)
+    states = [run_state(spec) for spec in specs]
+    assert [one.state for one in states] == ["damaged", "done", "missing", "missing"]
+    assert count(states) == {"done": 1, "running": 0, "failed": 1, "to do": 2}
+    shown = next(line for line in status_text(states, "tiny", 1).splitlines() if ": damaged: " in line)
+    assert said in shown
+    assert shown.endswith(f"repeat the run, as the next sweep does; see {specs[0].rundir.path}")
     assert [(one.arm, one.runs) for one in arm_results(specs)] == [("rmsnorm", 1)]
 
 
