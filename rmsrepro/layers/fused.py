@@ -15,6 +15,7 @@ from rmsrepro.kernels.cpu import library
 from rmsrepro.kernels.cpu import recurrent as cpu
 from rmsrepro.kernels.recurrent import RecurrentSaved, RecurrentSpec, RecurrentTensors
 from rmsrepro.kernels.spec import NormSpec
+from rmsrepro.kernels.watched import is_watched
 from rmsrepro.layers.formula import row_formula, row_gain, row_shift
 from rmsrepro.layers.generic import Cell, State
 from rmsrepro.layers.options import CellOptions
@@ -34,7 +35,7 @@ def why_not_fused(x: Tensor, state: State, cell: Cell, options: CellOptions) -> 
         return library.missing
     if device == "cuda" and importlib.util.find_spec("triton") is None:
         return "triton is not installed"
-    if torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack():
+    if is_watched():
         return "the recurrent kernels read plain tensors, not those of a function transform"
     if any(t.dtype != torch.float32 for t in tensors) or torch.is_autocast_enabled(device):
         return "the recurrent kernels take float32"

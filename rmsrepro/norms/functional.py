@@ -19,6 +19,7 @@ from rmsrepro.kernels import choice, ops
 from rmsrepro.kernels.autograd import FusedAddNorm
 from rmsrepro.kernels.choice import Decision, Request
 from rmsrepro.kernels.spec import NormSpec
+from rmsrepro.kernels.watched import is_watched
 from rmsrepro.norms import composed
 from rmsrepro.norms.config import partial_size
 
@@ -217,12 +218,7 @@ def _impl_in_graph(
 
 def _is_eager(x: Tensor) -> bool:
     """Say whether `x` is a plain tensor that is computed now: memory, for the kernels to read."""
-    return not (
-        torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
-        or torch._C._len_torch_dispatch_stack()
-        or type(x) not in (Tensor, Parameter)
-    )
+    return not (torch.compiler.is_compiling() or is_watched() or type(x) not in (Tensor, Parameter))
 
 
 def _decide_for(formula: Formula, impl: str, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Decision:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from rmsrepro.errors import ConfigError
 from rmsrepro.layers import NormGRU, NormLSTM
@@ -188,3 +189,14 @@ def test_what_the_kernels_cannot_do_is_refused_for_fused_and_served_for_auto():
     assert double(torch.randn(4, 3, 6).double())[0].dtype == torch.float64
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert NormLSTM(6, 9)(torch.randn(4, 3, 6))[0].isfinite().all()
+
+
+def test_the_kernels_leave_the_work_to_torch_where_operations_are_counted_or_mapped():
+    layer, x = NormLSTM(6, 9, norm="rmsnorm", impl="fused"), torch.randn(4, 3, 6)
+    with FlopCounterMode(display=False), pytest.raises(ConfigError, match="plain tensors"):
+        layer(x)
+    with pytest.raises(ConfigError, match="plain tensors"):
+        torch.func.vmap(lambda part: layer(part)[0])(x.unsqueeze(0))
+    with FlopCounterMode(display=False) as counter:
+        NormLSTM(6, 9, norm="rmsnorm")(x)
+    assert counter.get_total_flops() >= 2 * 4 * 3 * (6 + 9) * 36
