@@ -10,11 +10,10 @@
 #include <cmath>
 
 #include "activations.h"
-#include "gemm.h"
+#include "classes.h"
 
 namespace {
 
-constexpr int64_t MOST_ROWS = 32 * TILE_ROWS;
 constexpr int64_t CHUNK = 8;  // panels that a thread takes at a time
 
 struct Block {
@@ -56,9 +55,8 @@ RR_ROW void logits_of(const Block& b, int64_t chunk) {
   float* largest = scratch(SCRATCH_ROW, b.rows * LANES);
   for (int64_t i = 0; i < b.rows; ++i) store(largest + i * LANES, splat(-INFINITY), Full{});
   for (int64_t p = chunk * CHUNK; p < last; ++p) {
-    float start[PANEL];  // classes past the last one never have a probability
-    for (int64_t n = 0, v = p * PANEL; n < PANEL; ++n, ++v)
-      start[n] = v >= b.call.classes ? -INFINITY : b.call.bias ? b.call.bias[v] : 0.0f;
+    float start[PANEL];
+    start_logits(b.call.bias, b.call.classes, p * PANEL, PANEL, start);
     for (int64_t t = 0; t < b.tile_count(); ++t) {
       const int64_t row = b.tile_start(t), high = b.tile_start(t + 1) - row;
       float* to = b.panel(p) + row * PANEL;

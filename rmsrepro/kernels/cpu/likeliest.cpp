@@ -9,11 +9,11 @@
 #include <cmath>
 
 #include "activations.h"
+#include "classes.h"
 #include "product_bfloat16.h"
 
 namespace {
 
-constexpr int64_t MOST_ROWS = 32 * TILE_ROWS;
 constexpr int64_t MOST_PANELS = 8;        // that a tile meets at a time
 constexpr int64_t CACHED_PANELS = 65536;  // floats of them, so that they stay in the second-level cache
 
@@ -109,8 +109,7 @@ RR_ROW void rows_of(const LikeliestCall& call, int64_t first, int64_t rows) {
   float logits[TILE_ROWS * MOST_PANELS * PANEL], start[MOST_PANELS * PANEL];
   for (int64_t p = 0; p < panels; p += group) {
     const int64_t wide = (panels - p < group ? panels - p : group) * PANEL;
-    for (int64_t n = 0, v = p * PANEL; n < wide; ++n, ++v)  // what fills the last panel up never has a probability
-      start[n] = v >= call.classes ? -INFINITY : call.bias ? call.bias[v] : 0.0f;
+    start_logits(call.bias, call.classes, p * PANEL, wide, start);
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t row = start_of(t), high = start_of(t + 1) - row;
       for (int64_t n = 0; n < wide; n += PANEL)
