@@ -104,9 +104,10 @@ def test_a_failure_elsewhere_is_reported_and_not_tried_at_once(start, sweep, mad
 
 
 def test_what_an_interrupted_sweep_leaves_is_taken_over_by_the_one_that_waits(start, made, play):
-    play(rmsnorm="sleep 3")
+    play(rmsnorm="sleep 60")
     first = start("arms=rmsnorm", "seeds=1")
     wait_for(lambda: made())
+    play(rmsnorm="done")
     second = start("arms=rmsnorm", "seeds=1")
     wait_for(lambda: second.stderr.readline().startswith("mnist/rmsnorm seed 1: another process works on it"))
     first.send_signal(signal.SIGINT)
