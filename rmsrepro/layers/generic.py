@@ -21,6 +21,11 @@ class Cell:
     size: int
     cell_norm: SiteNorm | None = None
 
+    @property
+    def by_step(self) -> bool:
+        """Whether the norms differ from step to step, so that a step must know its number."""
+        return self.input.by_step or self.hidden.by_step or (self.cell_norm is not None and self.cell_norm.by_step)
+
 
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State, int, Tensor | None], State]

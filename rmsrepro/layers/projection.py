@@ -24,6 +24,11 @@ class SiteNorm:
         """Normalise columns `a` [..., end - begin] at a time step; `mask` [B] is true for the rows that count."""
         return self.norm(a, step, mask) if isinstance(self.norm, StepNorm) else self.norm(a)
 
+    @property
+    def by_step(self) -> bool:
+        """Whether the norm differs from step to step."""
+        return isinstance(self.norm, StepNorm)
+
 
 @dataclass
 class Projection:
@@ -54,4 +59,4 @@ class Projection:
     @property
     def by_step(self) -> bool:
         """Whether the norms differ from step to step, so that nothing can be taken out of the time loop."""
-        return any(isinstance(site.norm, StepNorm) for site in self.norms)
+        return any(site.by_step for site in self.norms)

@@ -18,7 +18,7 @@ from rmsrepro.layers.fused import why_not_fused
 from rmsrepro.layers.generic import Cell, State
 from rmsrepro.layers.options import Options
 from rmsrepro.layers.projection import Projection, SiteNorm
-from rmsrepro.layers.sequence import steps_of
+from rmsrepro.layers.sequence import OwnSteps, steps_of
 from rmsrepro.layers.step_norm import StepNorm, keeps_statistics
 from rmsrepro.layers.weights import copy_weight, effective_weight
 from rmsrepro.norms.config import NormConfig
@@ -181,6 +181,19 @@ class NormRecurrent(nn.Module, Generic[Options]):
     def _run(self, x: Tensor, state: State, cell: Cell, mask: Tensor | None, reverse: bool) -> tuple[Tensor, State]:
         """Run one layer in one direction over `x` [T, B, in]."""
 
+    def _run_own_steps(
+        self, x: Tensor, state: State, cell: Cell, mask: Tensor | None, reverse: bool
+    ) -> tuple[Tensor, State]:
+        """Run one layer in one direction; where norms differ from step to step, each sequence counts its own steps.
+
+        In the second direction the loop's number of a step would depend on how much padding a batch has.
+        """
+        if mask is None or not cell.by_step:
+            return self._run(x, state, cell, mask, reverse)
+        own = OwnSteps.of(mask, reverse)
+        y, end = self._run(own.moved(x), state, cell, own.mask, False)
+        return own.back(y, state[0]), end
+
     def _forward(
         self, x: Tensor | PackedSequence, state: State | None, lengths: Tensor | None, mask: Tensor | None
     ) -> tuple[Tensor | PackedSequence, State]:
@@ -205,7 +218,7 @@ class NormRecurrent(nn.Module, Generic[Options]):
             outputs = []
             for direction in self._directions:
                 start = tuple(s[len(last)] for s in state)
-                out, end = self._run(y, start, self.cell(f"_l{layer}{direction}"), mask, bool(direction))
+                out, end = self._run_own_steps(y, start, self.cell(f"_l{layer}{direction}"), mask, bool(direction))
                 outputs.append(out)
                 last.append(end)
             y = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)

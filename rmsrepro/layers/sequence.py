@@ -40,6 +40,40 @@ class Steps:
         return state if self.batched else state.squeeze(1)
 
 
+@dataclass
+class OwnSteps:
+    """Sequences moved so that the k-th step that counts in each of them is step k of the loop, whatever its padding."""
+
+    order: Tensor
+    """[T, B]: where step k of each sequence stands; behind its last one, steps that do not count."""
+    taken: Tensor
+    """[T, B]: how many steps a sequence has taken at each position."""
+    mask: Tensor
+    """[T, B], true where the moved step counts."""
+
+    @classmethod
+    def of(cls, mask: Tensor, reverse: bool) -> OwnSteps:
+        """Return the layout of a loop over `mask` [T, B], from the last position to the first with `reverse`."""
+        last = len(mask) - 1
+        seen = mask.flip(0) if reverse else mask
+        order = seen.logical_not().to(torch.uint8).argsort(dim=0, stable=True)
+        taken = seen.cumsum(0)
+        if reverse:
+            order, taken = last - order, taken.flip(0)
+        return cls(order, taken, mask.gather(0, order))
+
+    def moved(self, x: Tensor) -> Tensor:
+        """Bring the steps of x [T, B, n] into the loop's order."""
+        return x.gather(0, self.order.unsqueeze(-1).expand_as(x))
+
+    def back(self, y: Tensor, start: Tensor) -> Tensor:
+        """Return the outputs [T, B, n] at their positions, given the loop's `y` and what was before it, `start` [B, n].
+
+        Where a step does not count stands the output of the last one that did.
+        """
+        return torch.cat([start.unsqueeze(0), y]).gather(0, self.taken.unsqueeze(-1).expand_as(y))
+
+
 def steps_of(
     x: Tensor | PackedSequence, width: int, batch_first: bool, lengths: Tensor | None, mask: Tensor | None
 ) -> Steps:

@@ -17,10 +17,10 @@ def hidden_of(state: tuple | torch.Tensor) -> torch.Tensor:
     return state[0] if isinstance(state, tuple) else state
 
 
-@pytest.mark.parametrize("impl", ["composed", "auto"])
+@pytest.mark.parametrize(("norm", "impl"), [("rmsnorm", "composed"), ("rmsnorm", "auto"), ("batchnorm", "auto")])
 @pytest.mark.parametrize("kind", KINDS)
-def test_masked_steps_carry_the_state_and_repeat_it(kind, impl):
-    layer = kind(5, 7, impl=impl)
+def test_masked_steps_carry_the_state_and_repeat_it(kind, norm, impl):
+    layer = kind(5, 7, norm=norm, impl=impl).eval()
     mask = torch.tensor([[1, 0], [0, 0], [1, 1], [0, 1]])
     x = torch.randn(4, 2, 5)
     y, state = layer(x, mask=mask)
@@ -62,10 +62,13 @@ def test_what_stands_in_the_padding_reaches_neither_outputs_nor_gradients(kind, 
         assert a.isfinite().all()
 
 
-def test_each_sequence_of_a_padded_batch_is_as_it_is_alone():
-    layer = NormLSTM(5, 7, bidirectional=True)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_sequence_of_a_padded_batch_is_as_it_is_alone(kind, norm):
+    layer = kind(5, 7, bidirectional=True, norm=norm)
     x = torch.randn(6, 4, 5)
-    y, _ = layer(x, lengths=LENGTHS)
+    layer(x + torch.arange(6.0).view(6, 1, 1))  # statistics of the steps, where there are any, then differ
+    y, _ = layer.eval()(x, lengths=LENGTHS)
     for b, length in enumerate(LENGTHS):
         torch.testing.assert_close(y[:length, b], layer(x[:length, b : b + 1])[0][:, 0])
 
