@@ -75,6 +75,11 @@ class LengthBuckets:
         batch = self._order[index]
         return self._pairs[self._cuts[batch] : self._cuts[batch + 1]]
 
+    @property
+    def fewest(self) -> int:
+        """The sentences of the smallest batch; 0 where there is none."""
+        return int(np.diff(self._cuts).min(initial=len(self._source)))
+
     @cached_property
     def padding_share(self) -> float:
         """The share of all positions, of both sides, that are padding; counted in the first epoch."""

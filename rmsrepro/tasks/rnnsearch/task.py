@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from rmsrepro.data.parallel.batching import LengthBuckets, collate
+from rmsrepro.errors import ConfigError
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.base import TaskSpec
 from rmsrepro.tasks.rnnsearch.config import Config
@@ -34,7 +35,18 @@ class Task(TranslationTask):
         return {"linear"}
 
     def build_model(self, norm: NormFactory) -> nn.Module:
-        """Build encoder and decoder over one vocabulary."""
+        """Build encoder and decoder over one vocabulary.
+
+        Raises ConfigError where the norm needs more sentences than some batch has: the decoder's first state is one row
+        a sentence.
+        """
+        needed, fewest, tokens = norm.family.min_rows, self._buckets.fewest, self.settings.batch_tokens
+        if fewest < needed:
+            name, value = ("task.batch_tokens", tokens) if tokens else ("train.batch_size", self.cfg.train.batch_size)
+            raise ConfigError(
+                f"{name}={value}: the smallest batch of these {len(self._pairs)} pairs has {fewest}, and norm="
+                f"{norm.cfg.name} needs at least {needed}; set {name} or task.limit_pairs to another number"
+            )
         return RNNSearch(norm, self.settings, self.vocabulary_size)
 
     def init_model(self, model: nn.Module) -> None:

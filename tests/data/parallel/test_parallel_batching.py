@@ -41,6 +41,7 @@ def test_every_pair_is_there_exactly_once_an_epoch_and_no_batch_exceeds_its_limi
     batches = buckets(pairs, **limit)
     content = epoch_of(batches, epoch)
     assert sorted(chain.from_iterable(content)) == list(range(len(pairs)))
+    assert batches.fewest == min(map(len, content))
     for batch in content:
         assert batch
         if "sentences" in limit:

@@ -12,6 +12,7 @@ import torch
 
 from rmsrepro.compose import compose_config
 from rmsrepro.data.parallel.symbols import EOS
+from rmsrepro.errors import ConfigError
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.rnnsearch.task import Task
 from rmsrepro.train.distributed import World
@@ -70,3 +71,12 @@ def test_a_unigram_bias_predicts_as_well_as_counting(build_trainer):
     entropy = -(probabilities * probabilities.log()).sum().item()
     assert trainer.evaluate("valid")["valid/loss"] == pytest.approx(entropy, rel=0.25)
     assert build_trainer("task.output_bias_init=zero").model.output_bias.count_nonzero() == 0
+
+
+@pytest.mark.parametrize("setting", ["train.batch_size=79", "task.batch_tokens=20"])
+def test_a_batch_of_one_sentence_is_refused_before_training_where_the_norm_needs_two(build_trainer, setting):
+    common = (setting, "task.max_length=20")
+    with pytest.raises(ConfigError, match=f"{setting}: .* has 1, and norm=batchnorm needs at least 2"):
+        build_trainer("norm=batchnorm", *common)
+    build_trainer("norm=rmsnorm", *common)
+    build_trainer("norm=batchnorm", *common, "task.limit_pairs=78", "task.batch_tokens=null")
