@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 from rmsrepro.config import TaskConfig
@@ -23,9 +22,9 @@ class SearchConfig:
     alpha: float = 1.0
     """The exponent of the length penalty."""
     max_length_factor: float = 2.0
-    """The longest translation is this times the source's subwords, and `max_length_extra`."""
+    """The longest translation is this times the source's subwords, and `max_length_extra`; its end counts."""
     max_length_extra: int = 10
-    """Subwords that even the shortest source's translation may have."""
+    """Subwords that even the shortest source's translation may have, its end counted."""
     max_length: int = 512
     """No translation has more subwords, so that a line of thousands does not take a run's time."""
     n_best: int = 1
@@ -47,9 +46,10 @@ class SearchConfig:
             )
         _one_of("search.valid", self.valid, ("greedy", "beam"))
         _one_of("search.length_penalty", self.length_penalty, ("none", "length", "gnmt"))
-        for name in ("alpha", "max_length_factor"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"task.search.{name}={getattr(self, name)}: allowed is a finite number from 0")
+        # What is larger means nothing, and its powers and products leave the range of floats in mid-search.
+        for name, most in (("alpha", 10), ("max_length_factor", 1000)):
+            if not 0 <= getattr(self, name) <= most:
+                raise ConfigError(f"task.search.{name}={getattr(self, name)}: allowed is 0 to {most}")
 
 
 @dataclass
