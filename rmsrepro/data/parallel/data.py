@@ -14,6 +14,7 @@ from rmsrepro.data.parallel.file_pairs import ExaminedPair, examine_pair
 from rmsrepro.data.parallel.options import PairOptions
 from rmsrepro.data.parallel.prepared import TrainingText, prepare
 from rmsrepro.data.parallel.subwords import Subwords
+from rmsrepro.data.progress import say
 from rmsrepro.errors import DataError
 
 __all__ = ["EncodedPairs", "EvaluationSet", "PairOptions", "Subwords", "TranslationData", "load_pairs"]
@@ -106,12 +107,18 @@ def load_pairs(name: str, root: Path, options: PairOptions, cache: Path) -> Tran
 
 
 def _named_by_content(tests: dict[str, ExaminedPair], segments: Mapping[str, int]) -> dict[str, ExaminedPair]:
-    """Return the test sets; one with the lines of another published set, such as the full newstest2014, is that one."""
+    """Return the test sets by name; one with the lines of a variant of it, such as the full newstest2014, is that one.
+
+    Where the variant is there under its own name too, it is reported once.
+    """
     named = {}
     for name, pair in tests.items():
-        twins = [other for other, lines in segments.items() if lines == pair.lines and other.startswith(name)]
-        known = name in twins or not twins or twins[0] in tests
-        named[name if known else twins[0]] = pair
+        variants = [other for other in segments if other.startswith(name) or name.startswith(other)]
+        content = next((variant for variant in variants if segments[variant] == pair.lines), name)
+        if content != name and content in tests and tests[content].lines == pair.lines:
+            say(f"going on without {pair.files.source}: its {pair.lines} lines are those of {content}, which is there")
+        else:
+            named[content] = pair
     return named
 
 

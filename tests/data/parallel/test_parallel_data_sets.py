@@ -162,6 +162,25 @@ def test_the_full_newstest2014_is_not_reported_as_the_filtered_one(tmp_path, off
         assert list(data.tests) == [name]
 
 
+@pytest.mark.parametrize(
+    ("lines", "reported"),
+    [
+        ({"newstest2014": 2737, "newstest2014_full": 3003}, {"newstest2014": 2737, "newstest2014_full": 3003}),
+        ({"newstest2014": 3003, "newstest2014_full": 3003}, {"newstest2014_full": 3003}),
+        ({"newstest2014": 3003, "newstest2014_full": 2737}, {"newstest2014": 2737, "newstest2014_full": 3003}),
+        ({"newstest2014_full": 2737}, {"newstest2014": 2737}),
+    ],
+)
+def test_each_variant_of_newstest2014_is_reported_once_under_its_own_name(lines, reported, tmp_path, offline):
+    folder = tmp_path / "wmt14_en_de"
+    put_all(folder, ["train", "newstest2013"])
+    for stem, count in lines.items():
+        for language in ENGLISH_GERMAN:
+            (folder / f"{stem}.{language}").write_text("a\n" * count)
+    data = load_pairs("wmt14_en_de", tmp_path, PairOptions(vocabulary=310), tmp_path / "cache")
+    assert {name: len(sentences) for name, sentences in data.tests.items()} == reported
+
+
 def published(monkeypatch) -> list[str]:
     """Let huggingface.co have multi30k; return what is asked for."""
     asked = []
