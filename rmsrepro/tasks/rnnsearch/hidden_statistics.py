@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rmsrepro.data.parallel.batch import PairBatch
-from rmsrepro.tasks.rnnsearch.model import RNNSearch
+from rmsrepro.tasks.rnnsearch.model import RNNSearch, full_precision_on_cpu
 
 #: Positions that the table shows one by one.
 _SHOWN = 4
@@ -27,11 +27,12 @@ def hidden_statistics(model: RNNSearch, batches: Iterable[PairBatch], part: str)
     first, last = {"all": (0, 3 * units), "gates": (0, 2 * units), "candidate": (2 * units, 3 * units)}[part]
     sums = torch.zeros(3, _SHOWN + 1, dtype=torch.float64)  # count, sum, sum of squares; the last column is the rest
     for batch in batches:
-        states, mask = model.states_before(batch), batch.target_mask.t()
-        for t, (h, rows) in enumerate(zip(states, mask, strict=True)):
-            mapped = hidden.finish(hidden.linear(h), t, rows)[rows, first:last].double()
-            found = (mapped.numel(), mapped.sum().item(), mapped.square().sum().item())
-            sums[:, min(t, _SHOWN)] += torch.tensor(found, dtype=torch.float64)
+        with full_precision_on_cpu(batch.source):
+            states, mask = model.states_before(batch), batch.target_mask.t()
+            for t, (h, rows) in enumerate(zip(states, mask, strict=True)):
+                mapped = hidden.finish(hidden.linear(h), t, rows)[rows, first:last].double()
+                found = (mapped.numel(), mapped.sum().item(), mapped.square().sum().item())
+                sums[:, min(t, _SHOWN)] += torch.tensor(found, dtype=torch.float64)
     metrics: dict[str, float] = {}
     for name, of in [*((str(k + 1), sums[:, k]) for k in range(_SHOWN)), ("all", sums.sum(1))]:
         if of[0]:

@@ -68,7 +68,7 @@ class RNNSearch(TranslationModel):
 
     def features(self, batch: PairBatch) -> Tensor:
         """Return what the softmax layer reads at every position of `batch.target_mask`, row by row: [N, E]."""
-        with _full_precision_on_cpu(batch.source):
+        with full_precision_on_cpu(batch.source):
             _, x, states, contexts = self._decode(batch)
             sentence, step = batch.target_mask.nonzero(as_tuple=True)
             count, steps = batch.target_in.shape
@@ -97,7 +97,7 @@ class RNNSearch(TranslationModel):
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> tuple[State, State]:
         """Return the memory of every sentence, and the decoder's state before its first token."""
-        with _full_precision_on_cpu(source):
+        with full_precision_on_cpu(source):
             memory, h = self._remember(source, source_lengths)
             panels = None if torch.is_grad_enabled() else self.decoder.packed(h, memory)
         return (*memory, panels), (h, torch.zeros_like(source_lengths))
@@ -105,13 +105,13 @@ class RNNSearch(TranslationModel):
     def step(self, tokens: Tensor, memory: State, state: State) -> tuple[Tensor, State]:
         """Return the features [N, E] after `tokens` [N], and the state that includes them."""
         (*attended, panels), (h, steps) = memory, state
-        with _full_precision_on_cpu(tokens):
+        with full_precision_on_cpu(tokens):
             x = F.embedding(tokens, self.target_embedding)
             number = int(steps[0]) if self.decoder.cell().by_step and len(steps) else 0
             states, contexts = self.decoder(x.unsqueeze(0), h, Memory(*attended), first_step=number, panels=panels)
             return self.deep_output(x, states[0], contexts[0]), (states[0], steps + 1)
 
 
-def _full_precision_on_cpu(given: Tensor) -> AbstractContextManager[object]:
+def full_precision_on_cpu(given: Tensor) -> AbstractContextManager[object]:
     """On a CPU autocast serves the softmax layer alone: the fused time loops are of float32, and faster than others."""
     return torch.autocast("cpu", enabled=False) if given.is_cpu else nullcontext()

@@ -89,3 +89,11 @@ def test_hidden_statistics_are_those_of_every_state_s_mapping(build_model, made_
         assert found[f"hidden/std_{name}"] == pytest.approx(values.std(correction=0).item(), rel=1e-3)
     assert len(found) == 10
     assert all(map(math.isfinite, found.values()))
+
+
+@pytest.mark.parametrize("impl", ["auto", "fused", "composed"])
+def test_half_precision_does_not_change_what_is_measured_in_the_decoder(build_model, made_up, impl):
+    model = build_model("norm=rmsnorm", f"impl={impl}").eval()
+    found = hidden_statistics(model, [made_up], "all")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert hidden_statistics(model, [made_up], "all") == found
