@@ -88,7 +88,8 @@ def learn_subwords(sentences: Iterable[str], size: int, threads: int = 2) -> tup
     if first is None:
         raise DataError(
             f"no sentence is left to learn subwords from: {facts.skipped_too_long} have more than "
-            f"{MAX_SENTENCE_BYTES} bytes, all others are empty; the training files need one sentence a line"
+            f"{MAX_SENTENCE_BYTES} bytes, all others are blank or hold a NUL; the training files need "
+            "one sentence a line"
         )
     try:
         sentencepiece.SentencePieceTrainer.train(
