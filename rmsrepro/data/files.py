@@ -53,6 +53,15 @@ def read_maybe_compressed(path: Path) -> bytes:
         return file.read()
 
 
+def state_of(path: Path) -> dict[str, int]:
+    """Return what differs, without reading it, once a file's content may have changed: its size and its times.
+
+    The time of modification alone can be set back: copies and unpacked archives may keep it.
+    """
+    status = path.stat()
+    return {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns}
+
+
 def sha256_hex(data: bytes | bytearray | memoryview) -> str:
     """Return the SHA-256 of `data` in hexadecimal."""
     return hashlib.sha256(data).hexdigest()

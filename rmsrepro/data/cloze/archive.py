@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from rmsrepro.data.files import open_maybe_compressed
+from rmsrepro.data.files import open_maybe_compressed, state_of
 from rmsrepro.errors import DataError
 
 SUFFIXES = (".tar.xz", ".tar.gz", ".tgz", ".tar")
@@ -56,12 +56,10 @@ def read_members(path: Path) -> Iterator[Member]:
 def fingerprint(path: Path) -> str:
     """Return what tells without reading it whether an archive has changed: sizes and times of its files."""
     if path.is_file():
-        stat = path.stat()
-        return f"{stat.st_size} bytes, {stat.st_mtime_ns} ns"
+        return f"file {state_of(path)}"
     listing = hashlib.sha256()
     for file in _question_files(path):
-        stat = file.stat()
-        listing.update(f"{file.relative_to(path)}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
+        listing.update(f"{file.relative_to(path)}\0{state_of(file)}\n".encode())
     return f"listing {listing.hexdigest()}"
 
 

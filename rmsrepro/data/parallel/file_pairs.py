@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rmsrepro.data.files import SUFFIXES, find_split_file, not_writable, sha256_hex
+from rmsrepro.data.files import SUFFIXES, find_split_file, not_writable, sha256_hex, state_of
 from rmsrepro.data.parallel.lines import FileFacts, examine
 from rmsrepro.data.root import CACHE_VARIABLE
 from rmsrepro.errors import DataError
@@ -66,7 +66,7 @@ def find_pair(folders: Sequence[Path], stem: str, languages: tuple[str, str]) ->
 
 
 def examine_pair(files: FilePair, memory: Path) -> ExaminedPair:
-    """Read both files, or recall what reading them told while size and modification time are the same.
+    """Read both files, or recall what reading them told while its size and times are the same.
 
     `memory` is the folder of what is recalled.
 
@@ -86,10 +86,9 @@ def examine_pair(files: FilePair, memory: Path) -> ExaminedPair:
 
 def _recall(path: Path, memory: Path) -> FileFacts:
     try:
-        status = path.stat()
+        same = {"path": str(path.resolve()), **state_of(path)}
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    same = {"path": str(path.resolve()), "bytes": status.st_size, "mtime_ns": status.st_mtime_ns}
     record = memory / f"{sha256_hex(same['path'].encode())[:16]}.json"
     if record.is_file():
         known = read_json(record)

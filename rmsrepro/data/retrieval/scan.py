@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rmsrepro.data.files import sha256_hex, write_atomically
+from rmsrepro.data.files import sha256_hex, state_of, write_atomically
 from rmsrepro.data.retrieval.captions import PER_IMAGE
 from rmsrepro.data.retrieval.features import FeatureFile
 from rmsrepro.data.root import prepared_root
@@ -35,9 +35,9 @@ def scan_features(file: FeatureFile) -> Scan:
     Raises:
         DataError: a row holds NaN or infinity, also where only float32 makes it infinite.
     """
-    stat = file.path.stat()
-    state = {"path": str(file.path.resolve()), "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-    name = f"{sha256_hex(state['path'].encode())[:16]}.json"
+    path = str(file.path.resolve())
+    state = {"path": path, **state_of(file.path)}
+    name = f"{sha256_hex(path.encode())[:16]}.json"
     try:
         note = prepared_root() / "checked-features" / name
     except DataError:  # a cache that cannot be written costs the next run a few seconds

@@ -77,6 +77,16 @@ def test_a_file_that_changed_is_read_again(put, corpus, load):
         load()
 
 
+def test_a_file_replaced_by_one_of_its_size_and_time_is_read_again(put, corpus, load):
+    load()
+    path = put("train.de", corpus["train.de"])
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    load()
+    path.write_bytes(path.read_bytes().replace(b"hund", b"hand"))
+    os.utime(path, ns=times)
+    assert "hund" not in " ".join(target for _, target in training_text(load()))
+
+
 def test_several_processes_give_what_one_gives_in_the_same_order(corpus, load, tmp_path, monkeypatch):
     alone = load()
     monkeypatch.setattr(shards, "SHARD_PAIRS", 40)
