@@ -5,15 +5,15 @@ A line is one of four kinds, told apart by its key `kind`; results/published/REA
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rmsrepro.errors import DataError
 from rmsrepro.report.curves import CurveRecord, parse_curve
-from rmsrepro.runs.atomic import atomic_writer, read_jsonl, to_json
+from rmsrepro.runs.atomic import atomic_writer, to_json
 from rmsrepro.runs.result import InvalidResultError, validate_result
 
 SCHEMA = 1
@@ -76,16 +76,21 @@ Record = RunRecord | TimingRecord | MeasurementRecord | CurveRecord
 
 
 def read_records(path: Path) -> tuple[list[Record], list[str]]:
-    """Read one file; returns the records and a line about each that cannot be used."""
+    """Read one file; returns the records and a line about each that cannot be used.
+
+    A line that was cut short is one of those, as the last of a run's own log is not: nobody is still writing here.
+    """
     try:
-        rows = read_jsonl(path)
-    except (DataError, OSError) as error:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
         return [], [str(error)]
     records: list[Record] = []
     complaints = []
-    for number, row in enumerate(rows, start=1):
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         try:
-            records.append(_parse(row, f"{path.name}:{number}"))
+            records.append(_parse(_row(line), f"{path.name}:{number}"))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             said = f"no key {error}" if isinstance(error, KeyError) else str(error)
             complaints.append(f"{path.name}:{number}: {said}")
@@ -119,6 +124,16 @@ def run_row(record: RunRecord) -> dict[str, Any]:
         "commit": record.commit,
     }
     return {**own, "message": record.message} if record.result is None else {**own, **record.result}
+
+
+def _row(line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
+        raise ValueError(f"expected a JSON object, found {line[:60]!r}")
+    return row
 
 
 def _parse(row: dict[str, Any], where: str) -> Record:

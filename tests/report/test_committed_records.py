@@ -1,4 +1,5 @@
 import json
+import re
 import shlex
 from dataclasses import asdict
 
@@ -141,6 +142,37 @@ def test_a_committed_line_that_cannot_be_used_is_named_and_the_others_are_read(p
     assert [run.seed for run in index.runs] == [2]
     assert index.contradictions[0].startswith("runs.jsonl:1: ")
     assert words in index.contradictions[0]
+
+
+@pytest.mark.parametrize("spoil", [lambda text: text[:-20], lambda text: text + ">>>>>>> mine\n", lambda text: text + "5"])
+def test_a_committed_file_that_was_cut_or_merged_badly_is_named_and_its_other_lines_are_read(published, spoil):
+    folder = published(run_line(seed=1), run_line(seed=2), run_line(seed=3))
+    path = folder / "runs.jsonl"
+    path.write_text(spoil(path.read_text()))
+    index = build_index(folder, None)
+    assert {1, 2} <= {run.seed for run in index.runs}
+    (complaint,) = index.contradictions
+    assert re.match(r"runs\.jsonl:[34]: expected a JSON object, found b'", complaint)
+
+
+@pytest.mark.parametrize("ending", [b"\r\n", b"\n\n", b"\n \n"])
+def test_committed_lines_may_have_a_byte_order_mark_other_line_ends_and_blank_lines(published, ending):
+    folder = published(run_line(seed=1), run_line(seed=2))
+    path = folder / "runs.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().rstrip().replace(b"\n", ending))
+    index = build_index(folder, None)
+    assert index.contradictions == []
+    assert [run.seed for run in index.runs] == [1, 2]
+
+
+def test_publishing_over_a_file_that_was_cut_short_is_refused_and_loses_nothing(tmp_path):
+    make_run(tmp_path / "runs", "norm=rmsnorm", "seed=1", error=0.8)
+    path, _ = publish("table10", tmp_path / "runs", tmp_path)
+    path.write_text(path.read_text()[:-20])
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=r"runs-table10\.jsonl:1: expected a JSON object.*mend or remove the line"):
+        publish("table10", tmp_path / "runs", tmp_path)
+    assert path.read_bytes() == before
 
 
 def test_a_time_that_is_not_positive_is_refused(published):
