@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from rmsrepro.report.fields import numbers, size_name, text, whole_number
 from rmsrepro.runs.atomic import atomic_writer, to_json
 
 SCHEMA = 1
@@ -73,14 +74,9 @@ def thin(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
 
 def parse_curve(row: dict[str, Any], where: str) -> CurveRecord:
     """Read one committed line; raises KeyError, TypeError or ValueError that say what is wrong with it."""
-    texts = {}
-    for key in ("plan", "arm", "size", "variant", "metric"):
-        texts[key] = row[key]
-        if not isinstance(row[key], str):
-            raise ValueError(f"{key} {row[key]!r}; expected text")
-    steps = tuple(int(step) for step in row["steps"])
-    time_s = tuple(float(seconds) for seconds in row["time_s"])
-    values = tuple(float(value) for value in row["values"])
+    texts = {key: text(row, key) for key in ("plan", "arm", "variant", "metric")}
+    steps = tuple(int(step) for step in numbers(row, "steps"))
+    time_s, values = numbers(row, "time_s"), numbers(row, "values")
     if not len(steps) == len(time_s) == len(values):
         raise ValueError(f"steps, time_s and values hold {len(steps)}, {len(time_s)} and {len(values)} numbers")
     if not 0 < len(steps) <= MOST_POINTS:
@@ -91,7 +87,8 @@ def parse_curve(row: dict[str, Any], where: str) -> CurveRecord:
         raise ValueError(f"steps are below 0 or too large; allowed are 0 to {MOST_STEPS}")
     if not all(0 <= a <= b < math.inf for a, b in zip(time_s, time_s[1:] or time_s, strict=False)):
         raise ValueError("time_s falls, or is no time")
-    return CurveRecord(**texts, seed=int(row["seed"]), steps=steps, time_s=time_s, values=values, where=where)
+    size, seed = size_name(row), whole_number(row, "seed")
+    return CurveRecord(**texts, size=size, seed=seed, steps=steps, time_s=time_s, values=values, where=where)
 
 
 def curve_row(curve: CurveRecord) -> dict[str, Any]:

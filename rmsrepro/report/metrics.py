@@ -26,7 +26,10 @@ _UNITS = {
 
 def unit_of(result: dict[str, Any], metric: str) -> Unit:
     """Return the unit of one metric of a result; raises DataError when nobody declares it."""
-    name = (result.get("units") or {}).get(metric)
+    declared = result.get("units") or {}
+    if not isinstance(declared, dict):
+        raise DataError(f"units {declared!r}: expected a mapping from metric to unit")
+    name = declared.get(metric)
     if name is None:
         last = metric.rpartition("/")[2]
         name = next((known for end, known in _UNITS.items() if last == end or last.endswith("_" + end)), None)

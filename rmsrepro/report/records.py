@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rmsrepro.report.curves import CurveRecord, parse_curve
+from rmsrepro.report.fields import numbers, size_name, text, text_or_none, whole_number
 from rmsrepro.runs.atomic import atomic_writer, to_json
 from rmsrepro.runs.result import InvalidResultError, validate_result
 
@@ -147,7 +148,7 @@ def _parse(row: dict[str, Any], where: str) -> Record:
     if kind == "curve":
         return parse_curve(row, where)
     if kind == "measurement":
-        texts = {key: _text(row, key) for key in ("plan", "arm", "column", "command")}
+        texts = {key: text(row, key) for key in ("plan", "arm", "column", "command")}
         return MeasurementRecord(**texts, value=float(row["value"]), where=where)
     raise ValueError(f"kind {kind!r}; known are run, timing, curve, measurement")
 
@@ -162,28 +163,24 @@ def _run(row: dict[str, Any], where: str) -> RunRecord:
             validate_result(row)
         except InvalidResultError as error:
             raise ValueError(str(error)) from error
-    keys = ("plan", "arm", "size", "state", "data", "impl", "hardware", "command", "variant", "started")
+    keys = ("plan", "arm", "state", "data", "impl", "hardware", "command", "variant", "started")
     return RunRecord(
-        **{key: _text(row, key) for key in keys},
-        seed=int(row["seed"]),
-        commit=row["commit"],
+        **{key: text(row, key) for key in keys},
+        size=size_name(row),
+        seed=whole_number(row, "seed"),
+        commit=text_or_none(row, "commit"),
         result=result,
         where=where,
-        message=str(row.get("message", "")),
+        message=text_or_none(row, "message") or "",
     )
 
 
 def _timing(row: dict[str, Any], where: str) -> TimingRecord:
-    block_ms = tuple(float(value) for value in row["block_ms"])
-    if not all(math.isfinite(value) and value > 0 for value in block_ms):
-        raise ValueError("block_ms holds a time that is not positive")
-    keys = ("plan", "arm", "size", "impl", "hardware", "session", "command")
-    texts = {key: _text(row, key) for key in keys}
-    return TimingRecord(**texts, repeat=int(row.get("repeat", 0)), block_ms=block_ms, where=where)
-
-
-def _text(row: dict[str, Any], key: str) -> str:
-    value = row[key]
-    if not isinstance(value, str):
-        raise ValueError(f"{key} {value!r}; expected text")
-    return value
+    block_ms = numbers(row, "block_ms")
+    if not block_ms or not all(math.isfinite(value) and value > 0 for value in block_ms):
+        raise ValueError("block_ms is empty or holds a time that is not positive")
+    keys = ("plan", "arm", "impl", "hardware", "session", "command")
+    repeat = whole_number(row, "repeat") if "repeat" in row else 0
+    return TimingRecord(
+        **{key: text(row, key) for key in keys}, size=size_name(row), repeat=repeat, block_ms=block_ms, where=where
+    )

@@ -19,6 +19,7 @@ from yaml import YAMLError
 from rmsrepro.compose import compose_config
 from rmsrepro.config import SIZES, UNHASHED
 from rmsrepro.errors import ConfigError, DataError
+from rmsrepro.report.fields import text_or_none
 from rmsrepro.report.records import RunRecord
 from rmsrepro.runs.atomic import read_json
 from rmsrepro.runs.result import read_result
@@ -84,7 +85,7 @@ def _read(rundir: RunDir) -> RunRecord | None:
         command=published_command(manifest["command"]),
         variant=variant(values),
         started=manifest["started"],
-        commit=result["commit"] if result else manifest["git"].get("commit"),
+        commit=result["commit"] if result else text_or_none(manifest["git"], "commit"),
         result=result,
         where=str(rundir.path),
         message=str(status.fields.get("message", "")) if status else "",

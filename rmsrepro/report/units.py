@@ -48,7 +48,7 @@ UNITS = {unit.name: unit for unit in _UNITS}
 
 def unit(name: str, where: str) -> Unit:
     """Return the unit of this name, or raise DataError that names `where` it was found."""
-    if name not in UNITS:
+    if not isinstance(name, str) or name not in UNITS:
         raise DataError(f"{where}: unit {name!r} is not known; known are {', '.join(UNITS)}")
     return UNITS[name]
 

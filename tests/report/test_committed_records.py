@@ -134,6 +134,15 @@ def test_runs_of_two_configurations_never_share_a_mean(published):
         ({"direction": "up"}, "result.direction"),
         ({"plan": None}, "plan None"),
         ({"kind": "measurement", "column": "c", "value": 10**400}, "too large"),
+        ({"size": "huge"}, "size 'huge'; known are tiny, small, paper"),
+        ({"hardware": "\ud800"}, r"hardware '\ud800'; expected text"),
+        ({"state": "diverged", "commit": 5}, "commit 5; expected text"),
+        ({"state": "diverged", "message": {}}, "message {}; expected text"),
+        ({"state": "diverged", "seed": 1.5}, "seed 1.5; expected a whole number"),
+        (timing_line("rmsnorm", []), "block_ms is empty"),
+        (timing_line("rmsnorm", [1.0], repeat=-1), "repeat -1; expected a whole number"),
+        ({"kind": "timing", "session": "a", "block_ms": "123"}, "block_ms '123'; expected a list of numbers"),
+        ({"kind": "curve", "metric": "m", "steps": "12"}, "steps '12'; expected a list of numbers"),
     ],
 )
 def test_a_committed_line_that_cannot_be_used_is_named_and_the_others_are_read(published, change, words):
@@ -144,7 +153,7 @@ def test_a_committed_line_that_cannot_be_used_is_named_and_the_others_are_read(p
     assert words in index.contradictions[0]
 
 
-@pytest.mark.parametrize("spoil", [lambda text: text[:-20], lambda text: text + ">>>>>>> mine\n", lambda text: text + "5"])
+@pytest.mark.parametrize("spoil", [lambda text: text[:-20], lambda text: text + ">>>>>>> mine\n"])
 def test_a_committed_file_that_was_cut_or_merged_badly_is_named_and_its_other_lines_are_read(published, spoil):
     folder = published(run_line(seed=1), run_line(seed=2), run_line(seed=3))
     path = folder / "runs.jsonl"
@@ -206,6 +215,10 @@ def change_json(path, **changes):
         ),
         (lambda run: change_json(run.manifest_json, hardware=None), "manifest.json: hardware is missing or no mapping"),
         (lambda run: change_json(run.manifest_json, command=None), "manifest.json: command is missing or no text"),
+        (
+            lambda run: run.write_status("diverged") or change_json(run.manifest_json, git={"commit": 5}),
+            "commit 5; expected text",
+        ),
         (lambda run: change_json(run.manifest_json, started=5), "manifest.json: started is missing or no text"),
         (lambda run: run.result_json.write_text("[" * 100_000), "result.json: not valid JSON"),
         (lambda run: run.result_json.write_text("[]"), "result.schema"),

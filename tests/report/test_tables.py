@@ -106,6 +106,13 @@ def test_a_declared_unit_converts(published):
     assert cell(table10(published(*lines)), "rmsnorm").ours.mean == pytest.approx(8.80)
 
 
+@pytest.mark.parametrize("units", [["%"], "%", {"test/error": ["%"]}])
+def test_units_that_cannot_be_read_are_a_contradiction_of_one_line(published, units):
+    index = build_index(published(run_line("rmsnorm", seed=1) | {"units": units}), None)
+    assert cell(build_tables(load_plan("table10"), index), "rmsnorm").state == "contradictory"
+    assert "unit" in index.contradictions[0]
+
+
 def test_a_run_that_calls_higher_better_where_the_table_calls_lower_better_is_refused(published):
     index = build_index(published(*seeds("rmsnorm", 0.08, 0.09, direction="max")), None)
     assert cell(build_tables(load_plan("table10"), index), "rmsnorm").state == "contradictory"

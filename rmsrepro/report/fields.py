@@ -1,0 +1,45 @@
+"""Fields of a committed line, checked as they are read: each raises KeyError, or ValueError that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rmsrepro.config import SIZES
+
+
+def text(row: Mapping[str, Any], key: str) -> str:
+    """Return a text that can be written again: JSON also has halves of surrogate pairs, which cannot."""
+    value = row[key]
+    if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError(f"{key} {value!r}; expected text")
+    return value
+
+
+def text_or_none(row: Mapping[str, Any], key: str) -> str | None:
+    """Return a text; None where the key is missing or null."""
+    return None if row.get(key) is None else text(row, key)
+
+
+def size_name(row: Mapping[str, Any]) -> str:
+    """Return the size, one of those there are: tables of any other are shown nowhere."""
+    value = text(row, "size")
+    if value not in SIZES:
+        raise ValueError(f"size {value!r}; known are {', '.join(SIZES)}")
+    return value
+
+
+def whole_number(row: Mapping[str, Any], key: str) -> int:
+    """Return a whole number of 0 or more."""
+    value = row[key]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{key} {value!r}; expected a whole number of 0 or more")
+    return value
+
+
+def numbers(row: Mapping[str, Any], key: str) -> tuple[float, ...]:
+    """Return a list's numbers; "NaN" and "Infinity" are read as such."""
+    values = row[key]
+    if not isinstance(values, list):
+        raise ValueError(f"{key} {values!r}; expected a list of numbers")
+    return tuple(float(value) for value in values)
