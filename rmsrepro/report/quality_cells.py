@@ -14,6 +14,7 @@ from rmsrepro.report.metrics import value_of
 from rmsrepro.report.records import RunRecord
 from rmsrepro.report.runs_index import Index
 from rmsrepro.report.statistics import difference, estimate
+from rmsrepro.report.units import convert, unit
 from rmsrepro.report.verdict import Verdict, judge_fact, judge_failure, judge_quality
 
 _FAILED = ("failed", "diverged", "oom")
@@ -62,11 +63,18 @@ def run_command(layout: Layout, arm: str, size: str) -> str:
 def _measured_without_runs(layout: Layout, index: Index, cell: Cell) -> Cell:
     cell.command = layout.command or ""
     for record in index.measurements:
-        if (record.plan, record.arm, record.column) == (layout.plan.name, cell.arm, cell.column):
-            cell.state, cell.command = "measured", record.command
-            cell.ours, cell.ours_unit = estimate([record.value]), cell.unit
-            if cell.claim is not None:
-                cell.verdict = judge_fact(cell.claim, record.value)
+        if record.cell != (layout.plan.name, cell.arm, cell.column):
+            continue
+        cell.command, given = record.command, unit(cell.unit, cell.heading)
+        try:
+            value = convert(record.value, given, given, record.where)
+        except DataError as error:
+            index.contradictions.append(f"{cell.table}/{cell.arm}: {error}")
+            cell.state, cell.detail = "contradictory", str(error)
+            continue
+        cell.state, cell.ours, cell.ours_unit = "measured", estimate([value]), cell.unit
+        if cell.claim is not None:
+            cell.verdict = judge_fact(cell.claim, value)
     if cell.claim is not None and cell.claim.origin is not None:
         cell.detail = f"quoted from {cell.claim.origin}"
     return cell

@@ -60,6 +60,11 @@ class TimingRecord:
     command: str
     where: str
 
+    @property
+    def turn(self) -> tuple[str, str, str, str, str, str, int]:
+        """Name what was timed, of which a session has one record."""
+        return self.plan, self.arm, self.size, self.impl, self.hardware, self.session, self.repeat
+
 
 @dataclass(frozen=True)
 class MeasurementRecord:
@@ -71,6 +76,11 @@ class MeasurementRecord:
     value: float
     command: str
     where: str
+
+    @property
+    def cell(self) -> tuple[str, str, str]:
+        """Name what was measured, which has one value."""
+        return self.plan, self.arm, self.column
 
 
 Record = RunRecord | TimingRecord | MeasurementRecord | CurveRecord

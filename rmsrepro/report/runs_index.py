@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rmsrepro.errors import DataError
+from rmsrepro.report.claims import load_table
 from rmsrepro.report.curves import CurveRecord
 from rmsrepro.report.records import MeasurementRecord, RunRecord, TimingRecord, read_records
 from rmsrepro.report.run_curves import read_curves
@@ -70,11 +71,11 @@ def build_index(published: Path, runs_root: Path | None) -> Index:
             if isinstance(record, RunRecord):
                 runs.append(record)
             elif isinstance(record, TimingRecord):
-                index.timings.append(record)
+                _add_timing(index, record)
             elif isinstance(record, CurveRecord):
                 _add_curve(index, record)
             else:
-                index.measurements.append(record)
+                _add_measurement(index, record)
     if runs_root is not None and runs_root.is_dir():
         local, complaints = read_run_dirs(runs_root)
         runs += local
@@ -91,6 +92,10 @@ def _note_strays(index: Index) -> None:
         missing = "plan" if plan not in plans else "arm" if arm not in load_plan(plan).arms else None
         if missing is not None:
             index.notes.append(f"{plan}/{arm}: there is no such {missing}, so its records are shown nowhere")
+    for found in index.measurements:
+        table = load_plan(found.plan).table if found.plan in plans else None
+        if table is None or (found.arm, found.column) not in load_table(table).claims:
+            index.notes.append(f"{found.plan}/{found.arm}: no table has a place for {found.column} ({found.where})")
 
 
 def _add_curve(index: Index, curve: CurveRecord) -> None:
@@ -99,6 +104,28 @@ def _add_curve(index: Index, curve: CurveRecord) -> None:
         index.contradictions.append(f"{curve.where}: a second curve of {curve.metric} of the same run; remove one")
     else:
         known.append(curve)
+
+
+def _add_timing(index: Index, timing: TimingRecord) -> None:
+    """Keep the first record of an arm's turn in a session; another with other times contradicts it."""
+    known = next((other for other in index.timings if other.turn == timing.turn), None)
+    if known is None:
+        index.timings.append(timing)
+    elif known.block_ms != timing.block_ms:
+        index.contradictions.append(
+            f"{timing.plan}/{timing.arm}, size {timing.size}: {known.where} and {timing.where} give different times for"
+            f" the same turn of session {timing.session}; remove one"
+        )
+
+
+def _add_measurement(index: Index, found: MeasurementRecord) -> None:
+    known = next((other for other in index.measurements if other.cell == found.cell), None)
+    if known is None:
+        index.measurements.append(found)
+    elif known.value != found.value:
+        index.contradictions.append(
+            f"{found.plan}/{found.arm}: {known.where} and {found.where} give {found.column} two values; remove one"
+        )
 
 
 def _add_runs(index: Index, runs: Iterable[RunRecord]) -> None:

@@ -27,6 +27,17 @@ class Unit:
         """Say whether this measures time, of which only ratios are compared with the paper."""
         return self.dimension in ("time per step", "time per epoch")
 
+    @property
+    def allowed(self) -> str:
+        """Say what a value can be."""
+        return f"{self.low:g} {'or' if self.dimension == 'yes/no' else 'to'} {self.high:g}"
+
+    def can_be(self, value: float) -> bool:
+        """Say whether there is such a value; what is not finite has no unit, but is neither yes nor no."""
+        if self.dimension == "yes/no":
+            return value in (self.low, self.high)
+        return not math.isfinite(value) or self.low <= value <= self.high
+
 
 _UNITS = (
     Unit("BLEU", "BLEU", high=100.0),
@@ -61,9 +72,9 @@ def convert(value: float, given: Unit, wanted: Unit, where: str) -> float:
     """
     if given.dimension != wanted.dimension:
         raise DataError(f"{where}: {given.name} cannot be shown as {wanted.name}")
-    if math.isfinite(value) and not given.low <= value <= given.high:
+    if not given.can_be(value):
         raise DataError(
-            f"{where}: {value:g} is no value in the declared unit ({given.name}: {given.low:g} to {given.high:g});"
+            f"{where}: {value:g} is no value in the declared unit ({given.name}: {given.allowed});"
             " declare its unit or mend the record"
         )
     return value if given == wanted else value * given.scale / wanted.scale

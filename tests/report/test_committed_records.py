@@ -110,6 +110,30 @@ def test_two_results_of_the_same_run_are_a_contradiction(published):
     assert "runs.jsonl:1 and runs.jsonl:2" in index.contradictions[0]
 
 
+FACT = {"kind": "measurement", "schema": 1, "plan": "table1", "arm": "rmsnorm", "column": "dataset_rescale", "value": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "words"),
+    [
+        (timing_line("rmsnorm", [1.0]), {"block_ms": [2.0]}, "different times for the same turn of session a"),
+        (FACT | {"command": "c"}, {"value": 0}, "give dataset_rescale two values"),
+    ],
+)
+def test_two_times_of_one_turn_and_two_values_of_one_fact_are_contradictions(published, line, other, words):
+    assert build_index(published(line, line), None).contradictions == []
+    (complaint,) = build_index(published(line, line | other), None).contradictions
+    assert "runs.jsonl:1 and runs.jsonl:2" in complaint
+    assert words in complaint
+
+
+def test_a_fact_that_no_table_has_a_place_for_is_noted(published):
+    lines = [FACT | {"command": "c", **change} for change in ({"arm": "dyt"}, {"column": "c"}, {"plan": "mnist"})]
+    notes = build_index(published(*lines), None).notes
+    assert len(notes) == 3
+    assert "table1/dyt: no table has a place for dataset_rescale (runs.jsonl:1)" in notes
+
+
 def test_the_same_run_at_another_commit_is_no_contradiction_and_the_newest_counts(published):
     old, new = run_line(seed=1, error=0.08), run_line(seed=1, error=0.09, commit="decade")
     new["started"] = "2026-02-01T00:00:00+00:00"

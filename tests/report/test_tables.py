@@ -186,6 +186,15 @@ def test_a_property_that_was_measured_is_judged_as_a_fact(published):
     assert cell(tables, "layernorm", "w_matrix_rescale").state == "not measured"
 
 
+@pytest.mark.parametrize("value", [0.5, 2, "NaN"])
+def test_a_property_that_is_neither_yes_nor_no_is_a_contradiction_and_no_verdict(published, value):
+    line = {"kind": "measurement", "schema": 1, "plan": "table1", "arm": "rmsnorm", "column": "w_matrix_rescale"}
+    index = build_index(published(line | {"value": value, "command": "c"}), None)
+    found = cell(build_tables(load_plan("table1"), index), "rmsnorm", "w_matrix_rescale")
+    assert (found.state, found.verdict) == ("contradictory", None)
+    assert "(yes/no: 0 or 1)" in index.contradictions[0]
+
+
 def test_a_model_that_fails_in_the_paper_and_here_is_reproduced(published):
     bleu = {"metrics": {"test/bleu": 0.2}, "primary": "test/bleu", "direction": "max", "data": "multi30k"}
     common = {"plan": "table4", "size": "small", "task": "transformer"}
