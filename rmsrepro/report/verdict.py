@@ -168,10 +168,13 @@ def judge_time(claim: Claim, reference: Claim, ours_s: Sequence[float], theirs_s
     return Verdict("not tested", rule, "the interval holds 1", found.n, interval)
 
 
-def refuse_session(reference_s: Sequence[float], again_s: Sequence[float] | None) -> Verdict | None:
-    """Refuse a timing session that drifted, or whose reference arm, timed twice, differs from itself; else None.
+def refuse_session(
+    reference_s: Sequence[float], timed_twice: tuple[Sequence[float], Sequence[float]] | None
+) -> Verdict | None:
+    """Refuse a timing session whose reference arm drifted, or whose arm that was timed twice differs from itself.
 
-    `again_s` are the blocks of the second timing of the reference, the noise floor; None if there was none.
+    Returns None for a session that can be judged. `reference_s` are the blocks that an arm's are compared with;
+    `timed_twice` those of both timings of one arm, the session's noise floor, None if there was none.
     """
     rule, n = "session", len(reference_s)
     quarter = max(1, n // 4)
@@ -179,11 +182,11 @@ def refuse_session(reference_s: Sequence[float], again_s: Sequence[float] | None
         drift = sum(reference_s[-quarter:]) / sum(reference_s[:quarter]) - 1
         if abs(drift) > MOST_DRIFT:
             return Verdict("not tested", rule, f"the reference drifted by {drift:+.0%} over the session", n)
-    if again_s is not None and len(again_s) == n:
-        noise = log_ratio(again_s, reference_s)
+    if timed_twice is not None and len(timed_twice[0]) == len(timed_twice[1]):
+        noise = log_ratio(timed_twice[1], timed_twice[0])
         beyond = noise.ratio is not None and abs(math.log(noise.ratio)) > NO_DIFFERENCE
         if beyond and noise.interval is not None and 1.0 not in noise.interval:
-            return Verdict("not tested", rule, "the reference differs from itself", n, noise.interval)
+            return Verdict("not tested", rule, "the arm timed twice differs from itself", noise.n, noise.interval)
     return None
 
 

@@ -178,6 +178,16 @@ def test_arms_of_two_sessions_are_not_compared(published):
     assert "not timed beside it" in cell(tables, "rmsnorm", "time").verdict.reason
 
 
+def test_no_arm_of_a_session_whose_layernorm_differs_from_itself_is_judged(published):
+    lines = [*timed(31 / 39), timing_line("baseline", [0.54 * ms + i / 1e3 for i, ms in enumerate(REFERENCE)])]
+    assert cell(table10(published(*lines)), "layernorm", "time").verdict.outcome == "reproduced"
+    lines.append(timing_line("layernorm", [1.1 * ms + i / 1e3 for i, ms in enumerate(REFERENCE)], repeat=1))
+    tables = table10(published(*lines))
+    for arm in ("baseline", "layernorm", "rmsnorm"):
+        found = cell(tables, arm, "time").verdict
+        assert (found.outcome, found.reason) == ("not tested", "the arm timed twice differs from itself")
+
+
 def test_a_property_that_was_measured_is_judged_as_a_fact(published):
     line = {"kind": "measurement", "schema": 1, "plan": "table1", "arm": "rmsnorm", "column": "w_matrix_rescale"}
     folder = published(line | {"value": 1, "command": "python -m pytest"})

@@ -143,9 +143,9 @@ def test_blocks_count_and_not_the_steps_in_them():
 
 def test_a_session_that_drifts_or_differs_from_itself_is_refused():
     steady = [10.0, 10.1, 9.9, 10.0, 10.1, 9.9, 10.0, 10.0]
-    assert verdict.refuse_session(steady, steady) is None
+    assert verdict.refuse_session(steady, (steady, steady)) is None
     assert "drifted" in verdict.refuse_session([10.0, 10.2, 10.4, 10.6, 10.8, 11.0, 11.2, 11.4], None).reason
-    assert "itself" in verdict.refuse_session(steady, [value * 1.05 for value in steady[::-1]]).reason
+    assert "itself" in verdict.refuse_session(steady, (steady, [value * 1.05 for value in steady[::-1]])).reason
 
 
 def test_a_model_that_the_paper_could_not_train_is_reproduced_by_failing():
