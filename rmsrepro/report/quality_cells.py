@@ -15,7 +15,7 @@ from rmsrepro.report.records import RunRecord
 from rmsrepro.report.runs_index import Index
 from rmsrepro.report.statistics import difference, estimate
 from rmsrepro.report.units import convert, unit
-from rmsrepro.report.verdict import Verdict, judge_fact, judge_failure, judge_quality
+from rmsrepro.report.verdict import Verdict, judge_fact, judge_failure, judge_quality, smoke_run
 
 _FAILED = ("failed", "diverged", "oom")
 
@@ -51,6 +51,8 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
     _compare(cell, layout, values, theirs)
     same_data = {run.data for run in done} == {run.data for run in theirs_runs if run.state == "done"}
     cell.verdict = _verdict(cell, layout, runs, values, theirs if same_data else {}, paper_setting)
+    if cell.claim is not None and cell.claim.fails and cell.verdict and cell.verdict.outcome != "not tested":
+        cell.state = "measured"  # runs without a score are what there was to find
     return cell
 
 
@@ -152,8 +154,9 @@ def _verdict(
     if claim is None:
         return None
     if cell.size == "tiny":
-        return Verdict("not tested", "size", "a smoke run", len(ours))
+        return smoke_run(len(ours))
     if claim.fails:
-        return judge_failure(claim, ours, sum(run.state == "diverged" for run in runs))
+        diverged = sum(run.state == "diverged" for run in runs)
+        return judge_failure(claim, ours, diverged, paper_setting=paper_setting)
     reference = layout.claims.get((claim.reference or "", cell.column))
     return judge_quality(claim, reference, ours, theirs, paper_setting=paper_setting)

@@ -10,7 +10,7 @@ from rmsrepro.report.layout import Layout, LayoutRow
 from rmsrepro.report.records import TimingRecord
 from rmsrepro.report.runs_index import Index
 from rmsrepro.report.statistics import estimate, log_ratio
-from rmsrepro.report.verdict import Verdict, judge_time, refuse_session
+from rmsrepro.report.verdict import Verdict, judge_time, refuse_session, smoke_run
 
 
 def time_cells(layout: Layout, index: Index, row: LayoutRow, key: str, size: str) -> list[Cell]:
@@ -51,8 +51,10 @@ def _timed(layout: Layout, row: LayoutRow, key: str, size: str, arms: dict[tuple
     claim, claimed = cell.claim, layout.claims.get((cell.reference or "", key))
     if claim is None or claimed is None:
         return cell
-    refusal = refuse_session(reference.block_ms, _timed_twice(arms, reference.arm, row.arm))
-    cell.verdict = refusal or judge_time(claim, claimed, timing.block_ms, reference.block_ms)
+    ours, theirs = timing.block_ms, reference.block_ms
+    twice = _timed_twice(arms, reference.arm, row.arm)
+    refusal = smoke_run(found.n) if size == "tiny" else refuse_session(theirs, twice)
+    cell.verdict = refusal or judge_time(claim, claimed, ours, theirs, paper_setting=size == "paper")
     return cell
 
 

@@ -143,10 +143,13 @@ def judge_quality(
     return level
 
 
-def judge_time(claim: Claim, reference: Claim, ours_s: Sequence[float], theirs_s: Sequence[float]) -> Verdict:
+def judge_time(
+    claim: Claim, reference: Claim, ours_s: Sequence[float], theirs_s: Sequence[float], *, paper_setting: bool
+) -> Verdict:
     """Judge an arm's time relative to its reference arm's, block by block of one interleaved session.
 
-    Only the ratio is compared with the paper's; both arms must have the same impl and machine.
+    Only the ratio is compared with the paper's; both arms must have the same impl and machine. At another size than the
+    paper's the ratio is another model's, and only its side of 1 is judged, as is that of times read from a plot.
     """
     rule = "interval of the log-ratio"
     found = log_ratio(ours_s, theirs_s)
@@ -157,7 +160,8 @@ def judge_time(claim: Claim, reference: Claim, ours_s: Sequence[float], theirs_s
     low, high = math.log(interval.low), math.log(interval.high)
     margin = max(NO_DIFFERENCE, min(RATIO_MARGIN, abs(paper) / 2))
     name = reference.label
-    if paper - margin <= low and high <= paper + margin:
+    exact = paper_setting and not claim.approximate
+    if exact and paper - margin <= low and high <= paper + margin:
         return Verdict("reproduced", rule, "close to the paper's ratio", found.n, interval)
     if low > -NO_DIFFERENCE and high < NO_DIFFERENCE:
         return Verdict("not reproduced", rule, f"as fast as {name}", found.n, interval)
@@ -190,8 +194,8 @@ def refuse_session(
     return None
 
 
-def judge_failure(claim: Claim, scores: Mapping[int, float], diverged: int) -> Verdict:
-    """Judge a model that the paper could not train: reproduced if every run diverged or scored next to nothing."""
+def judge_failure(claim: Claim, scores: Mapping[int, float], diverged: int, *, paper_setting: bool) -> Verdict:
+    """Judge a model that the paper could not train: the same if every run diverged or scored next to nothing."""
     rule = "every run fails"
     n = len(scores) + diverged
     if n < MIN_RUNS:
@@ -200,7 +204,12 @@ def judge_failure(claim: Claim, scores: Mapping[int, float], diverged: int) -> V
     trained = sum(math.isfinite(score) and score > worst for score in scores.values())
     if trained:
         return Verdict("not reproduced", rule, f"{trained} of {n} runs trained", n)
-    return Verdict("reproduced", rule, f"all {n} runs failed", n)
+    return Verdict("reproduced" if paper_setting else "direction only", rule, f"all {n} runs failed", n)
+
+
+def smoke_run(n: int) -> Verdict:
+    """Refuse what was only run to see that it runs."""
+    return Verdict("not tested", "size", "a smoke run", n)
 
 
 def judge_fact(claim: Claim, value: float) -> Verdict:

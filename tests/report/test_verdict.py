@@ -123,21 +123,31 @@ def blocks(ratio, spread=0.005, n=12):
     ],
 )
 def test_a_time_is_judged_by_its_ratio_to_the_reference(ratio, expected):
-    assert outcome(verdict.judge_time(RMS_TIME, LN_TIME, *blocks(ratio))) == expected
+    assert outcome(verdict.judge_time(RMS_TIME, LN_TIME, *blocks(ratio), paper_setting=True)) == expected
+
+
+@pytest.mark.parametrize(("ratio", "expected"), [(501 / 665, "direction only"), (1.0, "not reproduced")])
+def test_a_ratio_of_another_size_is_judged_by_its_side_only(ratio, expected):
+    assert outcome(verdict.judge_time(RMS_TIME, LN_TIME, *blocks(ratio), paper_setting=False)) == expected
+
+
+def test_times_read_from_a_plot_are_judged_by_their_side_only():
+    ln, none = claim("figure1", "layernorm", "minutes"), claim("figure1", "baseline", "minutes")
+    assert outcome(verdict.judge_time(ln, none, *blocks(157.0 / 111.8), paper_setting=True)) == "direction only"
 
 
 def test_no_speed_up_does_not_count_as_a_small_one_reproduced():
     rms, ln = claim("table4", "rmsnorm", "time"), claim("table4", "layernorm", "time")
-    assert outcome(verdict.judge_time(rms, ln, *blocks(1.0, spread=0.002))) == "not reproduced"
-    assert outcome(verdict.judge_time(rms, ln, *blocks(0.94, spread=0.002))) == "reproduced"
+    assert outcome(verdict.judge_time(rms, ln, *blocks(1.0, spread=0.002), paper_setting=True)) == "not reproduced"
+    assert outcome(verdict.judge_time(rms, ln, *blocks(0.94, spread=0.002), paper_setting=True)) == "reproduced"
 
 
 def test_a_time_ratio_whose_interval_holds_one_is_not_tested():
-    assert outcome(verdict.judge_time(RMS_TIME, LN_TIME, *blocks(0.99, spread=0.2))) == "not tested"
+    assert outcome(verdict.judge_time(RMS_TIME, LN_TIME, *blocks(0.99, spread=0.2), paper_setting=True)) == "not tested"
 
 
 def test_blocks_count_and_not_the_steps_in_them():
-    found = verdict.judge_time(RMS_TIME, LN_TIME, [7.5, 7.6], [10.0, 10.1])
+    found = verdict.judge_time(RMS_TIME, LN_TIME, [7.5, 7.6], [10.0, 10.1], paper_setting=True)
     assert (found.outcome, found.n) == ("not tested", 2)
 
 
@@ -150,9 +160,12 @@ def test_a_session_that_drifts_or_differs_from_itself_is_refused():
 
 def test_a_model_that_the_paper_could_not_train_is_reproduced_by_failing():
     fails = claim("table4", "baseline", "test14")
-    assert outcome(verdict.judge_failure(fails, by_seed(0.0, 0.1), diverged=1)) == "reproduced"
-    assert outcome(verdict.judge_failure(fails, by_seed(0.0, 25.0, 0.1), diverged=0)) == "not reproduced"
-    assert outcome(verdict.judge_failure(fails, by_seed(0.0), diverged=1)) == "not tested"
+    assert outcome(verdict.judge_failure(fails, by_seed(0.0, 0.1), diverged=1, paper_setting=True)) == "reproduced"
+    assert (
+        outcome(verdict.judge_failure(fails, by_seed(0.0, 25.0, 0.1), diverged=0, paper_setting=True))
+        == "not reproduced"
+    )
+    assert outcome(verdict.judge_failure(fails, by_seed(0.0), diverged=1, paper_setting=True)) == "not tested"
 
 
 def test_every_unit_of_quality_has_a_margin():
