@@ -37,8 +37,9 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
     _describe(cell, done or runs)
     try:
         values = _values(layout, index, key, done, paper_setting)
-        theirs_runs = index.arm_runs(plan, cell.reference, size) if cell.reference else []
-        theirs = _values(layout, index, key, [run for run in theirs_runs if run.state == "done"], paper_setting)
+        theirs_done = [run for run in index.arm_runs(plan, cell.reference or "", size) if run.state == "done"]
+        same_data = {run.data for run in done} == {run.data for run in theirs_done}
+        theirs = _values(layout, index, key, theirs_done if same_data else [], paper_setting)
     except DataError as error:
         index.contradictions.append(f"{plan.name}, size {size}: {error}")
         cell.state, cell.detail = "contradictory", str(error)
@@ -49,8 +50,10 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
     if values:
         cell.ours, cell.ours_unit = estimate([values[seed] for seed in sorted(values)]), column.unit
     _compare(cell, layout, values, theirs)
-    same_data = {run.data for run in done} == {run.data for run in theirs_runs if run.state == "done"}
-    cell.verdict = _verdict(cell, layout, runs, values, theirs if same_data else {}, paper_setting)
+    if done and theirs_done and not same_data:
+        others = ", ".join(sorted({run.data for run in theirs_done}))
+        cell.detail = f"{cell.detail}; " * bool(cell.detail) + f"not compared with {cell.reference}, which is on {others}"
+    cell.verdict = _verdict(cell, layout, runs, values, theirs, paper_setting)
     if cell.claim is not None and cell.claim.fails and cell.verdict and cell.verdict.outcome != "not tested":
         cell.state = "measured"  # runs without a score are what there was to find
     return cell

@@ -117,7 +117,9 @@ def difference(a: Mapping[int, float], b: Mapping[int, float], level: float = LE
     if paired:
         # Differences of equal values leave rounding errors that look like a tiny spread; they are none.
         gaps = [value - other for value, other in zip(x, y, strict=True)]
-        state = "no spread" if n > 1 and math.isclose(max(gaps), min(gaps), abs_tol=1e-12) else state_of(gaps)
+        state = state_of(gaps)
+        if state == "ok" and math.isclose(max(gaps), min(gaps), abs_tol=1e-12):
+            state = "no spread"
     else:
         states = (state_of(x), state_of(y))
         order: tuple[State, ...] = ("missing", "not finite", "one value")

@@ -80,6 +80,7 @@ def test_unequal_n_is_compared_by_welch():
         ((1.0,), (2.0,), "one value"),
         ((1.1, 2.2, 3.3), (1.0, 2.1, 3.2), "no spread"),
         ((math.nan, 1.0, 2.0), (1.0, 2.0, 4.0), "not finite"),
+        ((math.inf,) * 3, (1.0, 2.0, 4.0), "not finite"),
         ((), (), "missing"),
     ],
 )

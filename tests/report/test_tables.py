@@ -84,6 +84,16 @@ def test_the_papers_very_number_at_a_smaller_size_is_not_the_paper_reproduced(pu
     assert cell(table10(published(*lines)), "rmsnorm").verdict.outcome == "direction only"
 
 
+def test_arms_on_different_data_are_not_compared(published):
+    lines = [
+        *seeds("rmsnorm", 0.30, 0.31, 0.305, size="small"),
+        *seeds("layernorm", 0.33, 0.345, 0.34, size="small", data="mnist"),
+    ]
+    found = cell(table10(published(*lines)), "rmsnorm")
+    assert (found.relative, found.relative_interval, found.verdict.outcome) == (None, None, "not tested")
+    assert found.detail == "not compared with layernorm, which is on mnist"
+
+
 def test_sizes_never_share_a_table(published):
     folder = published(*seeds("rmsnorm", 0.30, 0.31, 0.32, size="small"), *seeds("rmsnorm", 0.088, 0.087, 0.089))
     tables = table10(folder)
