@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from rmsrepro.errors import DataError
@@ -38,18 +40,28 @@ def unit_of(result: dict[str, Any], metric: str) -> Unit:
     return unit(name, metric)
 
 
-def value_of(result: dict[str, Any], column: Column, *, paper_setting: bool) -> tuple[str, float] | None:
-    """Return the metric's name and its value in the column's unit; None if the run does not have it.
+def metric_of(results: Iterable[dict[str, Any]], column: Column, *, paper_setting: bool) -> str:
+    """Return the one metric that a cell is made of: the column's, or its stand-in where more of the runs have that.
+
+    Runs of one configuration may differ in it, as where only one machine has the test set.
+    """
+    if paper_setting or column.stand_in is None:
+        return column.metric
+    counts = Counter(
+        name for result in results for name in (column.metric, column.stand_in) if name in result["metrics"]
+    )
+    return column.stand_in if counts[column.stand_in] > counts[column.metric] else column.metric
+
+
+def value_of(result: dict[str, Any], metric: str, column: Column) -> float | None:
+    """Return a metric's value in the column's unit; None if the run does not have it.
 
     Raises DataError for a value under the wrong unit, and when result and column disagree on which way is better.
     """
-    metrics = result["metrics"]
-    stand_in = None if paper_setting else column.stand_in
-    name = next((name for name in (column.metric, stand_in) if name in metrics), None)
-    if name is None:
+    if metric not in result["metrics"]:
         return None
-    if name == result["primary"] and column.direction not in ("neutral", result["direction"]):
-        raise DataError(f"{name}: the run says {result['direction']} is better, the table says {column.direction}")
+    if metric == result["primary"] and column.direction not in ("neutral", result["direction"]):
+        raise DataError(f"{metric}: the run says {result['direction']} is better, the table says {column.direction}")
     wanted = unit(column.unit, column.heading)
-    given = wanted if wanted.name in ("1", "yes/no") else unit_of(result, name)
-    return name, convert(float(metrics[name]), given, wanted, name)
+    given = wanted if wanted.name in ("1", "yes/no") else unit_of(result, metric)
+    return convert(float(result["metrics"][metric]), given, wanted, metric)

@@ -10,7 +10,7 @@ from rmsrepro.report.cells import Cell
 from rmsrepro.report.claims import Column
 from rmsrepro.report.curve_readings import READINGS, OverArms, read_off, why_missing
 from rmsrepro.report.layout import Layout, LayoutRow
-from rmsrepro.report.metrics import value_of
+from rmsrepro.report.metrics import metric_of, value_of
 from rmsrepro.report.records import RunRecord
 from rmsrepro.report.runs_index import Index
 from rmsrepro.report.statistics import difference, estimate
@@ -35,24 +35,27 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
     done = [run for run in runs if run.state == "done"]
     paper_setting = _paper_setting(layout, runs, size)
     _describe(cell, done or runs)
+    metric = metric_of((run.result for run in done if run.result), column, paper_setting=paper_setting)
     try:
-        values = _values(layout, index, key, done, paper_setting)
+        values = _values(layout, index, key, done, metric)
         theirs_done = [run for run in index.arm_runs(plan, cell.reference or "", size) if run.state == "done"]
         same_data = {run.data for run in done} == {run.data for run in theirs_done}
-        theirs = _values(layout, index, key, theirs_done if same_data else [], paper_setting)
+        theirs = _values(layout, index, key, theirs_done if same_data else [], metric)
     except DataError as error:
         index.contradictions.append(f"{plan.name}, size {size}: {error}")
         cell.state, cell.detail = "contradictory", str(error)
         return cell
     cell.seeds = tuple(sorted(values))
-    cell.metric = next((found[0] for run in done if (found := _value(run, layout, index, key, paper_setting))), "")
+    cell.metric = metric if values else ""
     _set_state(cell, layout, runs, bool(values), column)
     if values:
         cell.ours, cell.ours_unit = estimate([values[seed] for seed in sorted(values)]), column.unit
     _compare(cell, layout, values, theirs)
     if done and theirs_done and not same_data:
         others = ", ".join(sorted({run.data for run in theirs_done}))
-        cell.detail = f"{cell.detail}; " * bool(cell.detail) + f"not compared with {cell.reference}, which is on {others}"
+        cell.detail = (
+            f"{cell.detail}; " * bool(cell.detail) + f"not compared with {cell.reference}, which is on {others}"
+        )
     cell.verdict = _verdict(cell, layout, runs, values, theirs, paper_setting)
     if cell.claim is not None and cell.claim.fails and cell.verdict and cell.verdict.outcome != "not tested":
         cell.state = "measured"  # runs without a score are what there was to find
@@ -85,21 +88,20 @@ def _measured_without_runs(layout: Layout, index: Index, cell: Cell) -> Cell:
     return cell
 
 
-def _values(layout: Layout, index: Index, key: str, runs: Iterable[RunRecord], paper_setting: bool) -> dict[int, float]:
-    found = {run.seed: _value(run, layout, index, key, paper_setting) for run in runs}
-    return {seed: value[1] for seed, value in found.items() if value is not None}
+def _values(layout: Layout, index: Index, key: str, runs: Iterable[RunRecord], metric: str) -> dict[int, float]:
+    found = {run.seed: _value(run, layout, index, key, metric) for run in runs}
+    return {seed: value for seed, value in found.items() if value is not None}
 
 
-def _value(run: RunRecord, layout: Layout, index: Index, key: str, paper_setting: bool) -> tuple[str, float] | None:
+def _value(run: RunRecord, layout: Layout, index: Index, key: str, metric: str) -> float | None:
     if run.result is None:
         return None
     column = layout.columns[key]
     reading = READINGS.get(column.metric)
     try:
         if reading is None:
-            return value_of(run.result, column, paper_setting=paper_setting)
-        value = read_off(reading, column, run, layout.plan, index)
-        return None if value is None else (column.metric, value)
+            return value_of(run.result, metric, column)
+        return read_off(reading, column, run, layout.plan, index)
     except DataError as error:
         raise DataError(f"{run.arm}, seed {run.seed} ({run.where}): {error}") from error
 

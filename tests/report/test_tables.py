@@ -94,6 +94,18 @@ def test_arms_on_different_data_are_not_compared(published):
     assert found.detail == "not compared with layernorm, which is on mnist"
 
 
+def test_test_and_validation_scores_of_one_arm_never_share_a_mean(published):
+    both, valid = {"test/caption_r1": 50.0, "valid/caption_r1": 10.0}, {"valid/caption_r1": 12.0}
+    content = {"plan": "table7", "task": "order_embedding", "data": "flickr8k", "size": "small", "direction": "max"}
+    lines = [
+        run_line("rmsnorm", seed=seed, metrics=metrics, primary="valid/caption_r1", **content)
+        for seed, metrics in enumerate((both, valid, valid))
+    ]
+    index = build_index(published(*lines), None)
+    found = cell(build_tables(load_plan("table7"), index), "rmsnorm", "caption_r1")
+    assert (found.ours.n, found.ours.mean, found.metric) == (3, pytest.approx(34 / 3), "valid/caption_r1")
+
+
 def test_sizes_never_share_a_table(published):
     folder = published(*seeds("rmsnorm", 0.30, 0.31, 0.32, size="small"), *seeds("rmsnorm", 0.088, 0.087, 0.089))
     tables = table10(folder)
