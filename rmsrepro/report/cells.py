@@ -55,6 +55,13 @@ class Cell:
         """Return our mean, in `ours_unit`."""
         return None if self.ours is None else self.ours.mean
 
+    @property
+    def stand_in(self) -> str:
+        """Name the metric that was read in place of the paper's, which our runs do not have; empty if none was."""
+        if self.claim is None or self.is_ratio or self.metric == self.claim.metric:
+            return ""
+        return self.metric
+
     def shown(self, value: float) -> str:
         """Format one of our numbers as every table shows it: times in the unit that reads best, facts as a word."""
         if self.unit == "yes/no":

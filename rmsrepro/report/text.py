@@ -84,6 +84,18 @@ def paper_relative(cell: Cell) -> str:
     return NONE if cell.paper_relative is None else fixed(cell.paper_relative, _relative_digits(cell))
 
 
+def row_words(cell: Cell, *, with_framework: bool) -> str:
+    """Name a cell's row, with the framework where there are several, and with whom the paper quotes."""
+    if cell.claim is not None and cell.claim.origin is not None:
+        return f"{cell.label} ({cell.claim.origin})"
+    return f"{cell.label}, {cell.framework}" if with_framework and cell.framework else cell.label
+
+
+def data_words(cell: Cell) -> str:
+    """Name the data of a cell's runs, and the metric where another than the paper's stands in for it."""
+    return f"{cell.data}: {cell.stand_in}" if cell.stand_in else cell.data
+
+
 def reasons(table: Table) -> list[str]:
     """Say what each verdict rests on and what each state leaves open."""
     lines = []
@@ -110,12 +122,11 @@ def commands(table: Table) -> dict[str, list[str]]:
 
 
 def _row(table: Table, cell: Cell, with_framework: bool) -> list[Text]:
-    label = f"{cell.label}, {cell.framework}" if with_framework and cell.framework else cell.label
     verdict = NONE
     if cell.claim is not None and cell.claim.origin is None:
         verdict = cell.verdict.outcome if cell.verdict else "not tested"
     return [
-        Text(label),
+        Text(row_words(cell, with_framework=with_framework)),
         Text(cell.claim.printed if cell.claim else NONE, cell.best_paper),
         Text(ours(cell), cell.best_ours),
         Text(str(cell.ours.n) if cell.ours else "0"),
@@ -124,7 +135,7 @@ def _row(table: Table, cell: Cell, with_framework: bool) -> list[Text]:
         Text(relative(cell)),
         Text(verdict),
         Text(cell.state),
-        Text(cell.data or NONE),
+        Text(data_words(cell) or NONE),
         Text(cell.impl or NONE),
         Text(cell.hardware or NONE),
     ]

@@ -1,3 +1,4 @@
+import re
 from importlib.util import find_spec
 
 import pytest
@@ -5,6 +6,7 @@ from made_up import run_line, timing_line
 
 from rmsrepro.report import csv_table, markdown
 from rmsrepro.report.html.signs import standing_of
+from rmsrepro.report.html.words import places
 from rmsrepro.report.overview import tally
 from rmsrepro.report.runs_index import Index, build_index
 from rmsrepro.report.tables import build_tables
@@ -104,6 +106,15 @@ def test_test_and_validation_scores_of_one_arm_never_share_a_mean(published):
     index = build_index(published(*lines), None)
     found = cell(build_tables(load_plan("table7"), index), "rmsnorm", "caption_r1")
     assert (found.ours.n, found.ours.mean, found.metric) == (3, pytest.approx(34 / 3), "valid/caption_r1")
+
+
+def test_a_metric_that_stands_in_for_the_papers_is_named_beside_its_data(published):
+    content = {"metrics": {"valid/caption_r1": 12.0}, "primary": "valid/caption_r1", "direction": "max", "seed": 1}
+    lines = [run_line("rmsnorm", plan="table7", task="order_embedding", data="flickr8k", size="small", **content)]
+    tables = build_tables(load_plan("table7"), build_index(published(*lines), None))
+    assert "| flickr8k: valid/caption_r1 |" in markdown.render(tables)
+    assert places(cell(tables, "rmsnorm", "caption_r1")) == "flickr8k: valid/caption_r1 · torch · TITAN"
+    assert places(cell(table10(published(run_line(seed=1))), "rmsnorm")) == "cifar10 · torch · TITAN"
 
 
 def test_sizes_never_share_a_table(published):
@@ -254,6 +265,8 @@ def test_quoted_rows_are_shown_and_not_judged():
     found = cell(tables, "layernorm_ba", "caption_r1")
     assert (found.claim.printed, found.verdict, found.detail) == ("48.5", None, "quoted from Ba et al. 2016")
     assert sum(line.claims for line in tally(tables)) == 32
+    labels = re.findall(r"^\| (OE \+ Baseline[^|]*) \| 4", markdown.render(tables), re.MULTILINE)
+    assert labels[:3] == ["OE + Baseline (Vendrov et al. 2016)", "OE + Baseline (Ba et al. 2016)", "OE + Baseline"]
 
 
 def test_a_table_that_the_paper_does_not_have_shows_numbers_and_claims_nothing(published):

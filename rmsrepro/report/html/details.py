@@ -8,10 +8,10 @@ from itertools import groupby
 from rmsrepro.report.cells import Cell
 from rmsrepro.report.html.grid import Row, grid
 from rmsrepro.report.html.signs import sign, standing_of
-from rmsrepro.report.html.words import full_ours, places, row_words, why
+from rmsrepro.report.html.words import full_ours, places, why
 from rmsrepro.report.markup import Child, Markup, tag
 from rmsrepro.report.tables import Table
-from rmsrepro.report.text import NONE, blocks, commands, paper_relative, relative
+from rmsrepro.report.text import NONE, blocks, commands, paper_relative, relative, row_words
 
 
 def details(table: Table) -> Iterator[Markup]:

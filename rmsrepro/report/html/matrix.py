@@ -7,10 +7,10 @@ from rmsrepro.report.charts.names import norm_of
 from rmsrepro.report.charts.palette import norm_class
 from rmsrepro.report.html.grid import Row, grid
 from rmsrepro.report.html.signs import sign, standing_of
-from rmsrepro.report.html.words import row_words, short_ours
+from rmsrepro.report.html.words import short_ours
 from rmsrepro.report.markup import Markup, tag
 from rmsrepro.report.tables import Table
-from rmsrepro.report.text import NONE
+from rmsrepro.report.text import NONE, row_words
 from rmsrepro.report.units import fixed
 
 

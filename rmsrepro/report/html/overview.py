@@ -8,10 +8,10 @@ from rmsrepro.report.cells import Cell
 from rmsrepro.report.charts.palette import STANDINGS, standing_class
 from rmsrepro.report.html.grid import Row, grid
 from rmsrepro.report.html.signs import bar, sign, standing_of, standings
-from rmsrepro.report.html.words import plan_words, row_words, short_ours, why
+from rmsrepro.report.html.words import plan_words, short_ours, why
 from rmsrepro.report.markup import Child, Markup, join, tag
 from rmsrepro.report.tables import Table
-from rmsrepro.report.text import NONE
+from rmsrepro.report.text import NONE, row_words
 
 _MEANINGS = {
     "reproduced": "our interval agrees with the paper's number or ratio",

@@ -6,7 +6,7 @@ import re
 
 from rmsrepro.report.cells import Cell
 from rmsrepro.report.markup import Markup, tag
-from rmsrepro.report.text import NONE, ours
+from rmsrepro.report.text import NONE, data_words, ours
 from rmsrepro.report.units import fixed
 
 
@@ -14,13 +14,6 @@ def plan_words(name: str) -> str:
     """Return `Table 4` for `table4`."""
     found = re.fullmatch(r"(table|figure)(\d+)", name)
     return f"{found[1].capitalize()} {found[2]}" if found else name
-
-
-def row_words(cell: Cell, *, with_framework: bool) -> str:
-    """Name a cell's row, with the framework where there are several, and with whom the paper quotes."""
-    if cell.claim is not None and cell.claim.origin is not None:
-        return f"{cell.label} ({cell.claim.origin})"
-    return f"{cell.label}, {cell.framework}" if with_framework and cell.framework else cell.label
 
 
 def short_ours(cell: Cell) -> str:
@@ -48,4 +41,4 @@ def why(cell: Cell) -> str:
 
 def places(cell: Cell) -> str:
     """Name data, impl and hardware."""
-    return " · ".join(part for part in (cell.data, cell.impl, cell.hardware) if part) or NONE
+    return " · ".join(part for part in (data_words(cell), cell.impl, cell.hardware) if part) or NONE
