@@ -70,7 +70,8 @@ def judge_level(claim: Claim, values: Sequence[float]) -> Verdict:
     interval = prediction_interval(values)
     assert interval is not None
     limit = WIDEST * margin_of(claim.unit)
-    if claim.value not in interval:
+    half_digit = 0.5 * 10.0**-claim.digits  # a printed 5.3 is anything that rounds to it
+    if interval.high < claim.value - half_digit or interval.low > claim.value + half_digit:
         return Verdict("not reproduced", rule, "the paper's number lies outside", len(values), interval)
     if interval.half_width > limit:
         reason = f"the interval is wider than ±{limit:g} {claim.unit.name}"

@@ -35,6 +35,12 @@ def test_a_number_outside_the_prediction_interval_is_not_reproduced():
     assert outcome(verdict.judge_level(RMS, [9.9, 10.0, 10.1])) == "not reproduced"
 
 
+def test_a_number_stands_for_all_that_round_to_it():
+    rank = claim("table7", "rmsnorm", "caption_mean_rank")  # 5.3
+    assert outcome(verdict.judge_level(rank, [5.334, 5.336, 5.335])) == "reproduced"
+    assert outcome(verdict.judge_level(rank, [5.364, 5.366, 5.365])) == "not reproduced"
+
+
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
