@@ -27,7 +27,7 @@ from rmsrepro.runs.rundir import RunDir, find_runs
 from rmsrepro.sweep.plan import Plan, load_plan, plan_names
 
 #: Overrides that say where things lie or what is logged; a published command leaves them out.
-_LOCAL = re.compile(r"(runs|track)[./=]|track=|data\.root=|tag=|device=")
+_LOCAL = re.compile(r"[+~]{0,2}((runs|track|hydra)([./=]|$)|data\.root=|tag=|device=)")
 
 #: Without these, a directory below the runs' root is no run that a record can be made of.
 _CONFIG_KINDS = {"task": dict, "norm": dict, "data": dict, "train": dict, "size": str}

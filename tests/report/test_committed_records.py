@@ -89,7 +89,8 @@ def test_nothing_to_publish_is_said_in_one_line(tmp_path):
 
 
 def test_paths_logging_and_device_stay_out_of_a_published_command():
-    local = "data.root=/data track.mode=offline track=none device=cpu tag=x"
+    local = "data.root=/data track.mode=offline track=none device=cpu tag=x ++data.root=/data +tag=x ++runs.root=/r"
+    local += " ++track.mode=offline hydra.run.dir=/home/me hydra/launcher=basic"
     assert published_command(f"python -m rmsrepro norm=rmsnorm {local}") == "python -m rmsrepro norm=rmsnorm"
 
 
