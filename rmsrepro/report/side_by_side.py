@@ -51,7 +51,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _metric(result: dict[str, Any], name: str) -> str:
     value = result["metrics"].get(name)
-    return "-" if value is None else f"{value:.4f}"
+    return "-" if value is None else f"{float(value):.4f}"  # JSON holds "NaN" and "Infinity" as text
 
 
 def _step_ms(timing: dict[str, Any]) -> str:

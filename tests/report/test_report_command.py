@@ -1,9 +1,10 @@
 import csv
+import json
 import subprocess
 import sys
 
 import pytest
-from made_up import run_line
+from made_up import result, run_line
 
 from rmsrepro.report import side_by_side
 from rmsrepro.report.cli import main, parse
@@ -145,6 +146,14 @@ def test_the_page_has_a_name_of_its_own_where_none_is_given():
 def test_comparing_runs_says_how_it_is_used(capsys):
     assert side_by_side.main(["--help"]) == 0
     assert "RUN_DIRECTORY" in capsys.readouterr().out
+
+
+def test_comparing_runs_shows_a_metric_that_is_not_finite(tmp_path, capsys):
+    for name, metrics in (("a", {"test/error": 0.1}), ("b", {"test/error": "Infinity", "test/accuracy": 0.1})):
+        content = result() | {"metrics": metrics, "primary": list(metrics)[-1]}
+        (tmp_path / name).write_text(json.dumps(content))
+    assert side_by_side.main([str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    assert " inf " in capsys.readouterr().out
 
 
 def test_a_flag_is_not_taken_for_the_name_of_a_folder(tmp_path, monkeypatch, capsys):
