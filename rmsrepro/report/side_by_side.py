@@ -13,24 +13,30 @@ from rich.table import Table
 from rmsrepro.errors import DataError, UserError
 from rmsrepro.runs.result import read_result
 
+#: What runs usually share; each has a column of its own where they do not.
+_SHARED = ("task", "data", "size", "device")
+
 
 def comparison(results: Sequence[dict[str, Any]]) -> Table:
-    """Lay out one row a run: the primary metric, time per step with its 10th to 90th percentile, size."""
-    primary = results[0]["primary"]
-    table = Table(title=f"{results[0]['task']}, size {results[0]['size']}, {results[0]['device']}")
-    table.add_column("norm")
-    table.add_column("impl")
-    table.add_column("seed", justify="right")
-    rate = f"mean {results[0].get('items', 'items')} / s"
-    for heading in (primary, "median ms / step (p10-p90)", rate, "parameters"):
+    """Lay out one row a run: the primary metric, time per step with its 10th to 90th percentile, parameters."""
+    first = results[0]
+    differing = [key for key in _SHARED if any(result[key] != first[key] for result in results)]
+    primary = list(dict.fromkeys(result["primary"] for result in results))
+    items = {str(result.get("items", "items")) for result in results}
+    table = Table(title=", ".join(f"{key} {first[key]}" for key in _SHARED if key not in differing))
+    for heading in ("norm", "impl", *differing):
+        table.add_column(heading)
+    rate = f"mean {items.pop() if len(items) == 1 else 'items'} / s"
+    for heading in ("seed", *primary, "median ms / step (p10-p90)", rate, "parameters"):
         table.add_column(heading, justify="right")
     for result in results:
         timing = result["timing"]
         table.add_row(
             result["norm"],
             result["impl"],
+            *(result[key] for key in differing),
             str(result["seed"]),
-            _metric(result, primary),
+            *(_metric(result, name) for name in primary),
             _step_ms(timing),
             "not measured" if timing["items_per_s"] is None else f"{timing['items_per_s']:,.0f}",
             f"{result['params']:,}",
@@ -76,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     if not results:
         print("error: no result to show; name one or more run directories or result.json files", file=sys.stderr)
         return 2
-    Console(width=None if sys.stdout.isatty() else 120).print(comparison(results))
+    Console(width=None if sys.stdout.isatty() else 120, markup=False).print(comparison(results))
     for result, path in zip(results, paths, strict=True):
         print(f"{result['norm']:>10}  {path if path.is_dir() else path.parent}")
     print("Runs made one after another: their times show the order of size, not a speedup.")

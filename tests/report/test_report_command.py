@@ -156,6 +156,18 @@ def test_comparing_runs_shows_a_metric_that_is_not_finite(tmp_path, capsys):
     assert " inf " in capsys.readouterr().out
 
 
+def test_comparing_runs_names_whatever_they_do_not_share(tmp_path, capsys):
+    for name, changes in (("a", {}), ("b", {"size": "small", "device": "[/b]", "items": "pairs"})):
+        (tmp_path / name).write_text(json.dumps(result() | changes))
+    assert side_by_side.main([str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    title, _, _, *rows = capsys.readouterr().out.splitlines()
+    assert title.strip() == "task cifar10, data cifar10"
+    assert [[word in row for word in ("paper", "TITAN", "small", "[/b]")] for row in rows if "rmsnorm │" in row] == [
+        [True, True, False, False],
+        [False, False, True, True],
+    ]
+
+
 def test_a_flag_is_not_taken_for_the_name_of_a_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["--out", "--check"]) == 2
