@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from rmsrepro.report.charts.frame import Drawing, embed
 from rmsrepro.report.charts.panels import curve_drawings, speed_drawings
@@ -119,7 +120,7 @@ def _link(where: str, words: str, page: Path) -> Markup:
     folder = Path(where)
     if not folder.is_absolute():
         return tag("span", words, title=where)
-    return tag("a", words, href=Path(os.path.relpath(folder, page.parent)).as_posix() + "/")
+    return tag("a", words, href=quote(Path(os.path.relpath(folder, page.parent)).as_posix()) + "/")
 
 
 def _listed(title: str, items: Iterable[str]) -> Markup | None:
