@@ -8,12 +8,19 @@ from collections.abc import Iterable, Sequence
 from rmsrepro.report.tables import Table
 from rmsrepro.report.text import LEGEND, Block, Text, blocks, commands, reasons
 
-_SPECIAL = re.compile(r"([\\|*~<`])|((?<!\w)_|_(?!\w))")
+_SPECIAL = re.compile(r"([\\|*~<`$])|((?<!\w)_|_(?!\w))|(\](?=\()|&(?=#?\w+;))")
 
 
 def escape(text: str) -> str:
-    """Escape what would end a cell or change the letters; an underscore inside a word stays readable."""
-    return _SPECIAL.sub(r"\\\1\2", " ".join(text.split()))
+    """Escape what would end a cell, make a link or change the letters; an underscore in a word stays readable."""
+    return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def code(text: str) -> str:
+    """Return text as code on one line, between more backticks than it holds in a row."""
+    line = " ".join(text.split())
+    fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    return f"{fence} {line} {fence}" if len(fence) > 1 else f"`{line}`"
 
 
 def grid(headings: Sequence[str], rows: Iterable[Sequence[Text]]) -> list[str]:
@@ -40,7 +47,7 @@ def render(tables: Sequence[Table]) -> str:
         for block in blocks(table):
             lines += _block(block)
         lines += _list("Notes", map(escape, [*reasons(table), *table.notes]))
-        made_by = [f"{escape(', '.join(labels))}: `{command}`" for command, labels in commands(table).items()]
+        made_by = [f"{escape(', '.join(labels))}: {code(command)}" for command, labels in commands(table).items()]
         lines += _list("Commands", made_by)
     lines += _list("What the paper says in words (not judged)", map(escape, layout.statements))
     lines += _list("What differs from the paper", map(escape, layout.deviations))

@@ -57,6 +57,27 @@ def test_markdown_rows_have_as_many_cells_as_headings_and_pipes_are_escaped(tabl
     assert "rms_norm |" in text
 
 
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("[95 %]", "[95 %]"),
+        ("[a](b)", r"[a\](b)"),
+        ("A&B", "A&B"),
+        ("A&lt;B", r"A\&lt;B"),
+        ("$a$", r"\$a\$"),
+        ("_a_b_", r"\_a_b\_"),
+        ("a\nb", "a b"),
+    ],
+)
+def test_markdown_changes_no_letters_and_makes_no_links(text, escaped):
+    assert markdown.escape(text) == escaped
+
+
+def test_a_command_stays_one_line_of_code_whatever_it_holds():
+    assert markdown.code("run a\nb") == "`run a b`"
+    assert markdown.code("run ``a`` `b`") == "``` run ``a`` `b` ```"
+
+
 def test_csv_reads_back_as_it_was(table):
     rows = list(csv.DictReader(io.StringIO(csv_table.render([table]))))
     assert [row["label"] for row in rows] == NASTY
