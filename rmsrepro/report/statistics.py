@@ -7,11 +7,13 @@ deviations (divisor n - 1) everywhere. What cannot be computed is a named state,
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 #: Confidence of every interval that is shown.
@@ -129,7 +131,7 @@ def difference(a: Mapping[int, float], b: Mapping[int, float], level: float = LE
     mean = float(np.mean(x)) - float(np.mean(y))
     if state != "ok":
         return Difference(n, state, paired, mean)
-    test = stats.ttest_rel(x, y) if paired else stats.ttest_ind(x, y, equal_var=False)
+    test = _t_test(x, y, paired=paired)
     bounds = test.confidence_interval(level)
     interval = Interval(float(bounds.low), float(bounds.high), level)
     return Difference(n, state, paired, mean, interval, float(test.pvalue))
@@ -147,13 +149,9 @@ def equivalence_p(a: Mapping[int, float], b: Mapping[int, float], margin: float)
         return None
     x, y, paired = _aligned(a, b)
 
-    def one_sided(shift: float, alternative: Literal["less", "greater"]) -> float:
-        moved = np.asarray(x) - shift
-        if paired:
-            return float(stats.ttest_rel(moved, y, alternative=alternative).pvalue)
-        return float(stats.ttest_ind(moved, y, equal_var=False, alternative=alternative).pvalue)
-
-    return max(one_sided(-margin, "greater"), one_sided(margin, "less"))
+    above = _t_test(np.asarray(x) + margin, y, paired=paired, alternative="greater")
+    below = _t_test(np.asarray(x) - margin, y, paired=paired, alternative="less")
+    return max(float(above.pvalue), float(below.pvalue))
 
 
 def log_ratio(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> Ratio:
@@ -209,6 +207,16 @@ def paired_bleu(
 def _t(mean: float, scale: float, freedom: int, level: float) -> Interval:
     low, high = stats.t.interval(level, freedom, loc=mean, scale=scale)
     return Interval(float(low), float(high), level)
+
+
+def _t_test(x: ArrayLike, y: ArrayLike, *, paired: bool, alternative: str = "two-sided") -> Any:
+    """Return scipy's paired test, else Welch's."""
+    with warnings.catch_warnings():
+        # One arm of two without a spread is what Welch's test allows for.
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        if paired:
+            return stats.ttest_rel(x, y, alternative=alternative)
+        return stats.ttest_ind(x, y, equal_var=False, alternative=alternative)
 
 
 def _aligned(a: Mapping[int, float], b: Mapping[int, float]) -> tuple[list[float], list[float], bool]:

@@ -91,9 +91,12 @@ def judge_difference(claim: Claim, reference: Claim, ours: Mapping[int, float], 
     rule = "equivalence (two one-sided tests)" if comparable else "sign of the difference"
     found = difference(ours, theirs)
     for values in (list(ours.values()), list(theirs.values())):
-        refusal = _refuse(rule, values, needs_spread=False)
+        refusal = _refuse(rule, values)
         if refusal:
             return refusal
+    if len(ours) != len(theirs):
+        # Whoever is missing may be missing because it failed.
+        return Verdict("not tested", rule, f"{len(ours)} runs against {len(theirs)} of {reference.label}", found.n)
     if found.interval is None:
         return Verdict("not tested", rule, f"difference to {reference.label}: {found.state}", found.n)
     n, interval = found.n, found.interval
@@ -219,12 +222,12 @@ def judge_fact(claim: Claim, value: float) -> Verdict:
     return Verdict("reproduced" if same else "not reproduced", "equal", "measured without chance", 1)
 
 
-def _refuse(rule: str, values: Sequence[float], *, needs_spread: bool = True) -> Verdict | None:
+def _refuse(rule: str, values: Sequence[float]) -> Verdict | None:
     found = estimate(values)
     if found.state == "not finite":
         return Verdict("not tested", rule, "a run's value is not finite", found.n)
     if found.n < MIN_RUNS:
         return Verdict("not tested", rule, f"{found.n} of at least {MIN_RUNS} seeds", found.n)
-    if needs_spread and found.state != "ok":
+    if found.state != "ok":
         return Verdict("not tested", rule, "all runs gave the same value", found.n)
     return None

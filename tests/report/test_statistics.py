@@ -74,6 +74,15 @@ def test_unequal_n_is_compared_by_welch():
     assert found.interval.half_width == pytest.approx(stats.t.ppf(0.975, freedom) * math.sqrt(va + vb))
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_arm_without_a_spread_beside_one_with_a_spread_is_compared_without_a_warning():
+    a, b = by_seed(36.3, 36.3, 36.3), by_seed(1.0, 2.0, 3.0, 5.0)
+    assert difference(a, b).interval.half_width == pytest.approx(
+        stats.t.ppf(0.975, 3) * np.std(list(b.values()), ddof=1) / 2
+    )
+    assert equivalence_p(a, b, 0.5) == pytest.approx(1.0, abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "state"),
     [

@@ -87,6 +87,22 @@ def test_comparable_quality_needs_equivalence_and_not_merely_no_difference():
     assert apart.outcome == "not reproduced"
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "reason"),
+    [
+        ((30.1, 30.3, 30.0), (33.0, 33.3), "2 of at least 3 seeds"),
+        ((30.1, 30.3, 30.0), (33.0, 33.3, 33.1, 33.2), "3 runs against 4 of LayerNorm"),
+        ((30.1, 30.3, 30.0), (33.0, 33.0, 33.0), "same value"),
+        ((30.1, 30.3, float("inf")), (33.0, 33.3, 33.1), "not finite"),
+        ((30.1, 30.3, 30.0), (), "0 of at least 3 seeds"),
+    ],
+)
+def test_a_difference_of_unequal_or_deficient_arms_is_not_tested(ours, theirs, reason):
+    found = verdict.judge_difference(RMS, LN, by_seed(*ours), by_seed(*theirs))
+    assert found.outcome == "not tested"
+    assert reason in found.reason
+
+
 def test_a_difference_of_exactly_the_margin_on_paper_counts_as_comparable():
     none, ln = claim("table3", "theano_baseline", "test14"), claim("table3", "theano_layernorm", "test14")
     assert abs(ln.value - none.value) == pytest.approx(0.5)
