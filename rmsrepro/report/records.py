@@ -86,6 +86,11 @@ class MeasurementRecord:
 Record = RunRecord | TimingRecord | MeasurementRecord | CurveRecord
 
 
+def best_of(copies: Iterable[RunRecord]) -> RunRecord:
+    """Choose among records of one configuration and seed: a finished one, of these the newest, of these the last."""
+    return sorted(copies, key=lambda run: (run.state == "done", run.started))[-1]
+
+
 def read_records(path: Path) -> tuple[list[Record], list[str]]:
     """Read one file; returns the records and a line about each that cannot be used.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from rmsrepro.errors import DataError
 from rmsrepro.report.claims import load_table
 from rmsrepro.report.curves import CurveRecord
-from rmsrepro.report.records import MeasurementRecord, RunRecord, TimingRecord, read_records
+from rmsrepro.report.records import MeasurementRecord, RunRecord, TimingRecord, best_of, read_records
 from rmsrepro.report.run_curves import read_curves
 from rmsrepro.report.run_dirs import read_run_dirs
 from rmsrepro.sweep.plan import Plan, load_plan, plan_names
@@ -152,17 +152,20 @@ def _done(runs: list[RunRecord]) -> int:
 
 
 def _one(index: Index, copies: list[RunRecord]) -> RunRecord:
-    """Choose among the records of one configuration and seed: a finished one, the newest."""
-    ordered = sorted(copies, key=lambda run: (run.state == "done", run.started))
-    best = ordered[-1]
-    for other in ordered[:-1]:
-        same_source = (other.commit, other.hardware, other.state) == (best.commit, best.hardware, best.state)
-        if same_source and best.result and other.result and _metrics(best) != _metrics(other):
+    """Choose among the records of one configuration and seed, and note those that contradict it."""
+    best = best_of(copies)
+    for other in copies:
+        if best.result and other.result and _origin(best) == _origin(other) and _metrics(best) != _metrics(other):
             index.contradictions.append(
                 f"{best.plan}/{best.arm}, size {best.size}, seed {best.seed}: {other.where} and {best.where} give"
                 " different metrics for the same run; publish the plan's runs again, or remove one"
             )
     return best
+
+
+def _origin(run: RunRecord) -> tuple[object, ...]:
+    """Name all that a run's metrics depend on; the hash covers device and threads, which may differ in their sums."""
+    return run.commit, run.hardware, run.result and run.result["config_hash"]
 
 
 def _metrics(run: RunRecord) -> dict[str, str]:

@@ -83,6 +83,35 @@ def test_publishing_again_adds_new_seeds_and_replaces_the_same_ones(tmp_path):
     assert [record.result["metrics"]["test/error"] for record in records] == [0.7, 0.6]
 
 
+def test_one_run_made_with_other_threads_is_no_contradiction_and_is_published_once(tmp_path):
+    for threads, state in (("1", "done"), ("2", "done"), ("3", "diverged")):
+        run = make_run(
+            tmp_path / "runs", "norm=rmsnorm", "seed=1", f"train.threads={threads}", state=state, config_hash=threads
+        )
+        change_json(run.manifest_json, started=f"2026-01-0{threads}T00:00:00+00:00")
+        run.metrics_jsonl.write_text(f'{{"step": 1, "time_s": 1.0, "train/loss": {threads}.0}}\n')
+        if state == "done":
+            change_json(run.result_json, metrics={"test/error": 0.1 * int(threads), "test/accuracy": 0.5})
+    assert build_index(tmp_path / "none", tmp_path / "runs").contradictions == []
+    for _ in range(2):
+        path, count = publish("table10", tmp_path / "runs", tmp_path)
+        assert count == 1
+        assert json.loads(path.read_text())["metrics"]["test/error"] == 0.2
+        assert json.loads((tmp_path / "curves-table10.jsonl").read_text())["values"] == [2.0]
+    assert build_index(tmp_path, None).contradictions == []
+
+
+def test_publishing_an_older_or_a_broken_run_does_not_replace_a_finished_one(tmp_path):
+    make_run(tmp_path / "one", "norm=rmsnorm", "seed=1", error=0.8)
+    older = make_run(tmp_path / "two", "norm=rmsnorm", "seed=1", error=0.7)
+    change_json(older.manifest_json, started="2025-01-01T00:00:00+00:00")
+    make_run(tmp_path / "three", "norm=rmsnorm", "seed=1", state="diverged")
+    for root in ("one", "two", "three"):
+        path, count = publish("table10", tmp_path / root, tmp_path)
+    assert count == 1
+    assert json.loads(path.read_text())["metrics"]["test/error"] == 0.8
+
+
 def test_nothing_to_publish_is_said_in_one_line(tmp_path):
     with pytest.raises(DataError, match="no finished run of plan table10"):
         publish("table10", tmp_path, tmp_path)
