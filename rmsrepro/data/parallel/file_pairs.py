@@ -85,11 +85,12 @@ def examine_pair(files: FilePair, memory: Path) -> ExaminedPair:
 
 
 def _recall(path: Path, memory: Path) -> FileFacts:
+    name = str(path.resolve())
     try:
-        same = {"path": str(path.resolve()), **state_of(path)}
+        same = {"path": name, **state_of(path)}
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    record = memory / f"{sha256_hex(same['path'].encode())[:16]}.json"
+    record = memory / f"{sha256_hex(name.encode())[:16]}.json"
     if record.is_file():
         known = read_json(record)
         if known.get("file") == same:
