@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from rmsrepro.report.fields import numbers, size_name, text, whole_number
+from rmsrepro.report.fields import numbers, size_name, text, whole_number, whole_numbers
 from rmsrepro.runs.atomic import atomic_writer, to_json
 
 SCHEMA = 1
@@ -75,7 +75,7 @@ def thin(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
 def parse_curve(row: dict[str, Any], where: str) -> CurveRecord:
     """Read one committed line; raises KeyError, TypeError or ValueError that say what is wrong with it."""
     texts = {key: text(row, key) for key in ("plan", "arm", "variant", "metric")}
-    steps = tuple(int(step) for step in numbers(row, "steps"))
+    steps = whole_numbers(row, "steps")
     time_s, values = numbers(row, "time_s"), numbers(row, "values")
     if not len(steps) == len(time_s) == len(values):
         raise ValueError(f"steps, time_s and values hold {len(steps)}, {len(time_s)} and {len(values)} numbers")
@@ -83,8 +83,8 @@ def parse_curve(row: dict[str, Any], where: str) -> CurveRecord:
         raise ValueError(f"{len(steps)} points; a curve holds 1 to {MOST_POINTS}")
     if any(later <= earlier for earlier, later in pairwise(steps)):
         raise ValueError("steps do not rise")
-    if steps[0] < 0 or steps[-1] > MOST_STEPS:
-        raise ValueError(f"steps are below 0 or too large; allowed are 0 to {MOST_STEPS}")
+    if steps[-1] > MOST_STEPS:
+        raise ValueError(f"steps are too large; allowed are 0 to {MOST_STEPS}")
     if not all(0 <= a <= b < math.inf for a, b in zip(time_s, time_s[1:] or time_s, strict=False)):
         raise ValueError("time_s falls, or is no time")
     size, seed = size_name(row), whole_number(row, "seed")

@@ -31,15 +31,26 @@ def size_name(row: Mapping[str, Any]) -> str:
 
 def whole_number(row: Mapping[str, Any], key: str) -> int:
     """Return a whole number of 0 or more."""
-    value = row[key]
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{key} {value!r}; expected a whole number of 0 or more")
-    return value
+    return _whole(row[key], key)
+
+
+def whole_numbers(row: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    """Return a list's numbers, whole and 0 or more."""
+    return tuple(_whole(value, key) for value in _list(row, key))
 
 
 def numbers(row: Mapping[str, Any], key: str) -> tuple[float, ...]:
     """Return a list's numbers; "NaN" and "Infinity" are read as such."""
-    values = row[key]
-    if not isinstance(values, list):
-        raise ValueError(f"{key} {values!r}; expected a list of numbers")
-    return tuple(float(value) for value in values)
+    return tuple(float(value) for value in _list(row, key))
+
+
+def _list(row: Mapping[str, Any], key: str) -> list[Any]:
+    if not isinstance(row[key], list):
+        raise ValueError(f"{key} {row[key]!r}; expected a list of numbers")
+    return row[key]
+
+
+def _whole(value: Any, key: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{key} {value!r}; expected a whole number of 0 or more")
+    return value
