@@ -15,7 +15,7 @@ from rmsrepro.errors import DataError
 
 SUFFIXES = ("", ".gz", ".xz")
 _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\x00"}
-_OPENERS = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile}
+_CHUNK_BYTES = 1 << 16
 _CORRUPT = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
@@ -43,7 +43,8 @@ def open_maybe_compressed(path: Path) -> BinaryIO:
             f"{path} is named {path.suffix} but is not (it starts with {head!r}): it may be an error page or "
             "a cut download; fetch it again, or drop the suffix if it is plain text"
         )
-    stream = path.open("rb") if kind is None else _OPENERS[kind](path, "rb")
+    openers = {".gz": lambda: gzip.GzipFile(path, "rb"), ".xz": lambda: _XzStreams(path.open("rb"))}
+    stream = path.open("rb") if kind is None else openers[kind]()
     return io.BufferedReader(_Readable(stream, path), buffer_size=1 << 18)
 
 
@@ -95,10 +96,50 @@ def not_writable(path: Path, error: OSError, setting: str = "data.root or RMSREP
     )
 
 
+class _XzStreams:
+    """All streams of an .xz file; lzma.LZMAFile takes a damaged one behind the first for the end of the file."""
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes of content, all of it for -1, nothing at the end."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(_CHUNK_BYTES), b""))
+        content = b""
+        while not content:
+            packed = b""
+            if self._decoder.eof:
+                packed = self._next_stream()
+                if not packed:
+                    return b""
+                self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+            elif self._decoder.needs_input:
+                packed = self._file.read(_CHUNK_BYTES)
+                if not packed:
+                    raise EOFError("it ends within a stream")
+            content = self._decoder.decompress(packed, size)
+        return content
+
+    def _next_stream(self) -> bytes:
+        """Return the first bytes behind the zeros that may pad a stream, nothing at the end of the file."""
+        packed = self._decoder.unused_data
+        while not (rest := packed.lstrip(b"\0")):
+            packed = self._file.read(_CHUNK_BYTES)
+            if not packed:
+                return b""
+        return rest
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
 class _Readable(io.RawIOBase):
     """A decompressing stream whose errors name the file."""
 
-    def __init__(self, stream: io.BufferedIOBase, path: Path):
+    def __init__(self, stream: io.BufferedIOBase | BinaryIO | _XzStreams, path: Path):
         self._stream = stream
         self._path = path
 

@@ -49,6 +49,17 @@ def test_a_truncated_file_is_an_error_with_its_path(tmp_path, compress, keep):
         list(file)
 
 
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+@pytest.mark.parametrize("behind", [b"<html>error</html>", lzma.compress(b"a")[:5], gzip.compress(b"a")[:5]])
+def test_what_follows_the_first_member_and_is_none_is_an_error(tmp_path, compress, behind):
+    path = tmp_path / "text"
+    path.write_bytes(compress(TEXT) + behind)
+    with pytest.raises(DataError, match="damaged"):
+        read_maybe_compressed(path)
+    path.write_bytes(compress(TEXT) + bytes(8) + compress(b"last line\n") + bytes(4))
+    assert read_maybe_compressed(path) == TEXT + b"last line\n"
+
+
 def test_a_flipped_byte_is_an_error(tmp_path):
     path = tmp_path / "text.gz"
     packed = bytearray(gzip.compress(TEXT))
