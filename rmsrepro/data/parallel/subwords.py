@@ -18,8 +18,9 @@ MAX_SENTENCE_BYTES = 8192
 
 _META = "▁"  # sentencepiece's own sign for a space; in a text it is spelt in bytes
 _META_BYTES = _META.encode()
+# Code points that never stand for characters; none is learned, so that each is spelt in bytes.
 _RESERVED = str.maketrans({_META: " ", "▅": " ", **{chr(code): " " for code in range(0xFDD0, 0xFDF0)}})
-_STAND_INS = [chr(code) for code in range(0xFDD0, 0xFDF0)]  # code points that never stand for characters
+_EDGE, _INNER = "\ufdd0", "\ufdd1"
 _TOO_LARGE = re.compile(r"Vocabulary size too high .* <= (\d+)")
 _TOO_SMALL = re.compile(r"Vocabulary size is smaller than required_chars\. \d+ vs (\d+)")
 
@@ -57,7 +58,8 @@ class Subwords:
         """Return the ids of one line, without BOS and EOS."""
         if _META not in line:
             return self._processor.encode(line)
-        stand_in = next(code for code in _STAND_INS if code not in line)
+        longest = max(map(len, re.findall(f"{_INNER}+", line)), default=0)
+        stand_in = f"{_EDGE}{_INNER * (longest + 1)}{_EDGE}"  # no line has it, whatever it holds
         spelt = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in stand_in.encode()]
         return _replaced(self._processor.encode(line.replace(_META, stand_in)), spelt, self._meta_ids)
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from corpora import sentences
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rmsrepro.data.parallel.subwords import MAX_SENTENCE_BYTES, Subwords, learn_subwords
@@ -13,6 +13,7 @@ from rmsrepro.data.parallel.symbols import BOS, EOS, PAD, UNK
 from rmsrepro.errors import DataError
 
 SYMBOLS = ["<s>", "</s>", "<unk>", "<pad>", "<0x41>", "▁", "▅", "@@", "⁇"]
+NONCHARACTERS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 ODD = [
     "\u2028",
     "\x85",
@@ -22,7 +23,8 @@ ODD = [
     "\ufeff",
     "\xa0",
     "\ufdd0",
-    "\ufdef",
+    "\ufdd1",
+    NONCHARACTERS,
     "ß",
     "日本",
     "🙂",
@@ -48,6 +50,7 @@ odd_text = st.lists(st.sampled_from(SYMBOLS + ODD)).map("".join)
 
 @settings(max_examples=150, deadline=None)
 @given(line=any_text | odd_text)
+@example(line=f"▁{NONCHARACTERS}▁▁\ufdd0\ufdd1▁\ufdd1\ufdd1\ufdd0▁")
 def test_text_comes_back_and_never_becomes_a_symbol(subwords, line):
     ids = subwords.encode(line)
     assert not {PAD, UNK, BOS, EOS} & set(ids)
