@@ -118,6 +118,7 @@ def _checked(plan: Plan) -> Plan:
         _check_size(plan.name, size)
     for size, overrides in plan.sizes.items():
         convert(list[str], overrides, f"conf/plan/{plan.name}.yaml: sizes.{size}")
+    _check_decided(plan)
     for size in plan.untried:
         state = plan.untried_at(size)
         if state is not None and state.state not in UNTRIED:
@@ -133,6 +134,16 @@ def _read(name: str) -> Plan:
     plan = build(Plan, {**load_yaml(f"plan/{name}.yaml"), "name": name}, f"conf/plan/{name}.yaml")
     # YAML takes an arm called 1 for a number.
     return replace(plan, arms={str(arm): value for arm, value in plan.arms.items()})
+
+
+def _check_decided(plan: Plan) -> None:
+    by_size = [override for overrides in plan.sizes.values() for override in overrides]
+    by_arm = [override for arm in plan.arms for override in plan.arm(arm).overrides]
+    for override in (*plan.common, *by_size, *by_arm):
+        if override.partition("=")[0].lstrip("+") in ("task", "size", "seed"):
+            raise ConfigError(
+                f"conf/plan/{plan.name}.yaml: {override}: leave it out; the plan's task, size= and seeds= decide it"
+            )
 
 
 def _check_seeds(plan: Plan) -> None:
