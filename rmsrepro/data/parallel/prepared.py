@@ -21,6 +21,7 @@ from rmsrepro.data.parallel.shards import COUNTS_FILE, HASHES, EncodingRules, en
 from rmsrepro.data.parallel.subwords import Subwords, learn_subwords
 from rmsrepro.data.progress import say
 from rmsrepro.data.root import CACHE_VARIABLE
+from rmsrepro.errors import DataError
 from rmsrepro.runs.atomic import read_json, write_bytes_atomic, write_json_atomic
 
 SAMPLE_PAIRS = 500_000
@@ -77,7 +78,7 @@ def prepare(text: TrainingText, vocabulary: int, max_length: int, folder: Path) 
     """Return what is kept below `folder` for this text and these options, making it where it is not there.
 
     Raises:
-        DataError: `vocabulary` does not fit the text, or the folder cannot be written.
+        DataError: `vocabulary` does not fit the text, or the folder cannot be written or holds what is damaged.
     """
     key = [_FORMAT, sentencepiece.__version__, SAMPLE_PAIRS, vocabulary, *text.identity()]
     home = folder / sha256_hex(json.dumps(key).encode())[:16]
@@ -88,13 +89,16 @@ def prepare(text: TrainingText, vocabulary: int, max_length: int, folder: Path) 
                 _make(text, vocabulary, max_length, home, pairs)
         except OSError as error:
             raise not_writable(home, error, CACHE_VARIABLE) from error
-    return Prepared(
-        Subwords((home / _MODEL).read_bytes()),
-        EncodedPairs.open(pairs),
-        np.load(pairs / HASHES, mmap_mode="r"),
-        read_json(home / _LEARNING),
-        read_json(pairs / COUNTS_FILE),
-    )
+    try:
+        return Prepared(
+            Subwords((home / _MODEL).read_bytes()),
+            EncodedPairs.open(pairs),
+            np.load(pairs / HASHES, mmap_mode="r"),
+            read_json(home / _LEARNING),
+            read_json(pairs / COUNTS_FILE),
+        )
+    except (OSError, EOFError, ValueError, RuntimeError) as error:  # sentencepiece's is a RuntimeError
+        raise DataError(f"{home} is damaged ({error}); delete it and repeat the run") from error
 
 
 def _make(text: TrainingText, vocabulary: int, max_length: int, home: Path, pairs: Path) -> None:

@@ -43,7 +43,8 @@ class Subwords:
 
     def __init__(self, model: bytes) -> None:
         self.model = model
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._processor = sentencepiece.SentencePieceProcessor()
+        self._processor.LoadFromSerializedProto(model)  # the constructor would take an empty one for none
         self._meta_ids = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in _META_BYTES]
 
     def __len__(self) -> int:

@@ -155,6 +155,27 @@ def test_a_killed_start_leaves_nothing_that_is_taken_for_whole(corpus, start, lo
     assert not [name for name in left if "shards" in name or "merged" in name or name.endswith(".tmp")]
 
 
+@pytest.mark.parametrize("content", [None, b"", b"\x93NUMPY\x01"])
+@pytest.mark.parametrize("name", ["subwords.json", "counts.json", "hashes.npy", "source.ids.npy", "target.offsets.npy"])
+def test_a_cache_that_lost_a_file_or_its_content_is_one_line_with_the_way_out(name, content, load, corpus, tmp_path):
+    load()
+    (path,) = (tmp_path / "cache" / "parallel").rglob(name)
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=r"delete (it|the file) and repeat the run"):
+        load()
+
+
+@pytest.mark.parametrize("content", [b"", b"no model"])
+def test_a_damaged_vocabulary_is_one_line_with_the_way_out(content, load, corpus, tmp_path):
+    load()
+    (path,) = (tmp_path / "cache" / "parallel").rglob("subwords.model")
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"delete it and repeat the run"):
+        load()
+
+
 def test_a_large_vocabulary_has_wider_ids(put, corpus, load, monkeypatch):
     monkeypatch.setattr(shards, "id_type", lambda vocabulary: np.dtype(np.int32))
     data = load()
