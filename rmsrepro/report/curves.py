@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rmsrepro.report.fields import numbers, size_name, text, whole_number, whole_numbers
+from rmsrepro.report.statistics import is_number
 from rmsrepro.runs.atomic import atomic_writer, to_json
 
 SCHEMA = 1
@@ -50,8 +51,8 @@ class CurveRecord:
 
     @property
     def is_finite(self) -> bool:
-        """Say whether every value is a number."""
-        return all(map(math.isfinite, self.values))
+        """Say whether every value is a number that can be computed with."""
+        return all(map(is_number, self.values))
 
 
 def thin(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
@@ -62,7 +63,7 @@ def thin(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
     """
     if len(points) <= most:
         return list(points)
-    broken = next((i for i, point in enumerate(points) if not math.isfinite(point[2])), None)
+    broken = next((i for i, point in enumerate(points) if not is_number(point[2])), None)
     room = most - 1 if broken is not None else most
     even, last = room // 2, len(points) - 1
     kept = {round(i * last / (even - 1)) for i in range(even)}

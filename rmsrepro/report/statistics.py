@@ -18,6 +18,8 @@ from scipy import stats
 
 #: Confidence of every interval that is shown.
 LEVEL = 0.95
+#: A value beyond this, either way, overflowed or is about to: its square is no number.
+LARGEST = 1e100
 
 State = Literal["ok", "missing", "one value", "no spread", "not finite"]
 
@@ -76,11 +78,16 @@ class Ratio:
     interval: Interval | None = None
 
 
+def is_number(value: float) -> bool:
+    """Say whether a value can be computed with and drawn."""
+    return abs(value) <= LARGEST
+
+
 def state_of(values: Sequence[float]) -> State:
     """Say whether a spread can be computed from these values and, if not, why."""
     if len(values) == 0:
         return "missing"
-    if not all(math.isfinite(value) for value in values):
+    if not all(map(is_number, values)):
         return "not finite"
     if len(values) == 1:
         return "one value"

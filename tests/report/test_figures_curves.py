@@ -1,16 +1,19 @@
 import json
 import math
+import re
 
 import numpy as np
 import pytest
 from made_up import run_line
 from test_committed_records import make_run
 
+from rmsrepro.report.charts.panels import curve_drawings
 from rmsrepro.report.curves import MOST_POINTS, CurveRecord, thin
 from rmsrepro.report.mean_curves import arm_curves, mean_curve
 from rmsrepro.report.publish import publish
 from rmsrepro.report.runs_index import build_index
 from rmsrepro.report.statistics import estimate
+from rmsrepro.report.tables import build_tables
 from rmsrepro.sweep.plan import load_plan
 
 
@@ -31,6 +34,18 @@ def log_metrics(rundir, count=500, **broken):
     for name, value in broken.items():
         rows[int(name.removeprefix("at_")) - 1]["train/loss"] = value
     rundir.metrics_jsonl.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("values", [[1e308, 1e307, 1e300], [3.0, 1e308, -1e308], [5e-324, 1e-320, 1e-310]])
+def test_values_that_are_about_to_overflow_stand_apart_and_are_drawn(tmp_path, values):
+    lines = [run_line("rmsnorm", seed=seed) for seed in (1, 2, 3)]
+    lines += [curve_line(seed=seed, steps=[1, 2, 3], time_s=[1, 2, 3], values=values) for seed in (1, 2, 3)]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    index = build_index(tmp_path, None)
+    (table,) = build_tables(load_plan("table10"), index)
+    for drawing in curve_drawings(table, index):
+        assert not re.search(r"\b(nan|inf)\b", str(drawing.body))
 
 
 def test_publishing_writes_thinned_curves_that_another_machine_reads_back(tmp_path):

@@ -40,6 +40,7 @@ def test_the_deviation_is_the_sample_deviation():
         ([0.5], "one value", 0.5),
         ([0.1] * 3, "no spread", 0.1),
         ([1.0, math.nan], "not finite", None),
+        ([1e308, 1e307, 1e308], "not finite", None),
     ],
 )
 def test_what_has_no_spread_is_a_state_and_not_a_number(values, state, mean):

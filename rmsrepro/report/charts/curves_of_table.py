@@ -13,6 +13,7 @@ from rmsrepro.report.curves import CurveRecord
 from rmsrepro.report.layout import LayoutRow
 from rmsrepro.report.mean_curves import ArmCurves, By, MeanCurve, arm_curves, axis_of, mean_curve
 from rmsrepro.report.runs_index import Index
+from rmsrepro.report.statistics import LARGEST
 from rmsrepro.report.tables import Table
 
 #: Values that span so many times their smallest are drawn on a logarithmic axis.
@@ -108,7 +109,7 @@ def _cut(curves: Sequence[CurveRecord], until: int | None) -> Sequence[CurveReco
 def _is_wide(curves: Sequence[CurveRecord]) -> bool:
     """Say whether values are all positive and span so much that only a logarithmic axis shows them."""
     values = [value for curve in curves for value in curve.values]
-    return bool(values) and min(values) > 0 and max(values) / min(values) > _LOG_FROM
+    return bool(values) and min(values) > 1 / LARGEST and max(values) / min(values) > _LOG_FROM
 
 
 def _said(label: str, found: MeanCurve) -> str:

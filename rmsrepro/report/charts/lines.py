@@ -24,6 +24,7 @@ from rmsrepro.report.charts.palette import DASHES, GROUNDS, norm_class, norm_col
 from rmsrepro.report.charts.scale import Scale, linear, logarithmic, number
 from rmsrepro.report.charts.ticks import step_ticks, time_ticks
 from rmsrepro.report.markup import Markup, join, tag
+from rmsrepro.report.statistics import LARGEST
 
 _HEIGHT = 256.0
 _TOP, _BOTTOM = 30.0, 212.0
@@ -123,7 +124,7 @@ def _extent(lines: Sequence[Line], chart: LineChart) -> list[float]:
 def _thinned(line: Line) -> Line:
     """Keep about as many points as the paper can show, and only numbers."""
     keep = np.unique(np.linspace(0, len(line.x) - 1, min(len(line.x), _MOST_DRAWN)).round().astype(int))
-    keep = keep[np.isfinite(np.asarray(line.y, dtype=float)[keep])]
+    keep = keep[np.abs(np.asarray(line.y, dtype=float)[keep]) <= LARGEST]
 
     def kept(part: Sequence[float] | np.ndarray | None) -> np.ndarray | None:
         return None if part is None else np.asarray(part, dtype=float)[keep]
