@@ -12,7 +12,7 @@ from rmsrepro.bench.protocol import Timing
 
 def test_times_are_microseconds_per_call() -> None:
     timing = protocol.measure({"sleep": lambda: time.sleep(0.002)}, blocks=3, block_ms=4.0)["sleep"]
-    assert timing.median_us == pytest.approx(2000, rel=0.5)
+    assert 2000 <= timing.median_us < 200_000  # a busy machine sleeps longer, never shorter
     assert timing.as_dict()["median_us"] == pytest.approx(timing.median_us, abs=0.001)
 
 
