@@ -111,8 +111,13 @@ def test_answers_that_need_no_torch_do_not_import_it(arguments):
 def test_a_done_run_is_named_without_torch():
     program = (
         "import sys; from rmsrepro import cli, compose; from rmsrepro.train.place import run_directory\n"
+        "from rmsrepro.runs.atomic import write_json_atomic\n"
+        "from rmsrepro.runs.result import build_result, build_timing\n"
         "place = run_directory(compose.compose_config([])); place.create(); place.write_status('done')\n"
-        "place.result_json.write_text('{}')\n"
+        "timing = build_timing(step_seconds=[], items=0, steps=1, train_s=1.0, peak_memory_bytes=None)\n"
+        "texts = {key: 'x' for key in ('task', 'norm', 'impl', 'size', 'data', 'device', 'config_hash')}\n"
+        "found = {'metrics': {'loss': 1.0}, 'primary': 'loss', 'direction': 'min', 'timing': timing, 'params': 1}\n"
+        "write_json_atomic(place.result_json, build_result(**texts, **found, seed=1, commit=None))\n"
         "assert cli.main([]) == 0; assert 'torch' not in sys.modules"
     )
     ended = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
