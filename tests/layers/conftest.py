@@ -20,6 +20,16 @@ def kernels() -> None:
         pytest.skip(library.missing)
 
 
+@pytest.fixture(params=["kernel", "torch"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run with the compiled kernels, and with torch's operations as where they are not built."""
+    if request.param == "torch":
+        monkeypatch.setattr(library, "library", None)
+    elif library.library is None:
+        pytest.skip(library.missing)
+    return request.param
+
+
 @pytest.fixture(params=["avx512", "avx2", "portable"])
 def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run with the CPU kernels of each instruction set that this processor has."""

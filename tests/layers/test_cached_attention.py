@@ -5,17 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rmsrepro.kernels.cpu import library
 from rmsrepro.layers.scaled_dot_product import attend_cached, attend_memory
-
-
-@pytest.fixture(params=["kernel", "torch"])
-def path(request, monkeypatch):
-    if request.param == "torch":
-        monkeypatch.setattr(library, "library", None)
-    elif library.library is None:
-        pytest.skip(library.missing)
-    return request.param
 
 
 def draw(queries, heads, width, positions):
@@ -55,15 +45,9 @@ def test_queries_find_what_float64_finds_at_any_size(size, path):
     torch.testing.assert_close(found.double(), expected(q, gather(cache, rows), size[1]), rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("instruction_set", ["portable", "avx2", "avx512"])
-def test_every_instruction_set_finds_the_same(instruction_set):
-    if library.library is None or not library.use_instruction_set(instruction_set):
-        pytest.skip(f"no {instruction_set} here")
-    try:
-        q, cache, rows = draw(9, 3, 21, 35)
-        found = attend_cached(q, cache, numbered(cache, rows), 3)
-    finally:
-        library.use_instruction_set(None)
+def test_every_instruction_set_finds_the_same(kernels, instruction_set):
+    q, cache, rows = draw(9, 3, 21, 35)
+    found = attend_cached(q, cache, numbered(cache, rows), 3)
     torch.testing.assert_close(found.double(), expected(q, gather(cache, rows), 3), rtol=2e-5, atol=2e-6)
 
 
@@ -80,9 +64,7 @@ def test_a_sequence_s_queries_see_its_positions_and_no_padding(together, path):
     torch.testing.assert_close(found.double(), wanted, rtol=2e-5, atol=2e-6)
 
 
-def test_no_query_changes_a_bit_of_another_s_result():
-    if library.library is None:
-        pytest.skip(library.missing)
+def test_no_query_changes_a_bit_of_another_s_result(kernels):
     q, cache, rows = draw(300, 4, 24, 40)
     whole = attend_cached(q, cache, numbered(cache, rows), 4)
     for n in (0, 150, 299):

@@ -9,20 +9,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from rmsrepro.kernels.cpu import library
 from rmsrepro.kernels.cpu.panels import has_bfloat16_product
 from rmsrepro.layers.likeliest import Likeliest, largest
 
 FORBIDDEN = [0, 2]
-
-
-@pytest.fixture(params=["kernel", "torch"])
-def path(request, monkeypatch):
-    if request.param == "torch":
-        monkeypatch.setattr(library, "library", None)
-    elif library.library is None:
-        pytest.skip(library.missing)
-    return request.param
 
 
 def draw(rows, depth, classes):
