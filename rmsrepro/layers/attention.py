@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from rmsrepro.layers.packed_attention import attend_between, attend_within
 from rmsrepro.layers.packing import Packing
-from rmsrepro.layers.scaled_dot_product import KeysValues, attend, attend_cached, attend_memory, computed
+from rmsrepro.layers.scaled_dot_product import KeysValues, attend_cached, attend_memory, computed
 
 
 class SelfAttention(nn.Module):
@@ -24,11 +25,9 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, packing: Packing) -> Tensor:
         """Map the rows x [N, D] of `packing` to rows [N, D]."""
-        q, k, v = packing.padded(self.query_key_value(x)).chunk(3, -1)
-        # Where only earlier positions are seen, no position sees the padding behind it.
-        mask = None if self.causal else packing.mask
-        y = attend(q, k, v, self.heads, mask, self.causal, self.dropout if self.training else 0.0)
-        return self.out(packing.rows(y))
+        dropout = self.dropout if self.training else 0.0
+        qkv = self.query_key_value(x)
+        return self.out(attend_within(qkv, packing, self.heads, causal=self.causal, dropout=dropout))
 
     def step(self, x: Tensor, past: Sequence[KeysValues], rows: Tensor) -> tuple[Tensor, tuple[KeysValues, ...]]:
         """Map the next position x [N, D] to [N, D]; `past` is of the positions before it, and grows by one.
@@ -50,16 +49,18 @@ class CrossAttention(nn.Module):
         self.key_value = nn.Linear(dim, 2 * dim)
         self.out = nn.Linear(dim, dim)
 
-    def memory(self, y: Tensor, packing: Packing) -> KeysValues:
+    def memory(self, y: Tensor) -> KeysValues:
         """Return the keys and values of the other sequence's rows y [M, D]."""
-        return packing.padded(computed(self.key_value(y)))
+        return computed(self.key_value(y))
 
-    def forward(self, x: Tensor, packing: Packing, memory: KeysValues, mask: Tensor | None) -> Tensor:
-        """Map the rows x [N, D] of `packing` to rows [N, D]; `mask` [B, S] is true where `memory` has a position."""
-        q = packing.padded(self.query(x))
-        k, v = memory.chunk(2, -1)
-        return self.out(packing.rows(attend(q, k, v, self.heads, mask, False, self.dropout if self.training else 0.0)))
+    def forward(self, x: Tensor, packing: Packing, memory: KeysValues, others: Packing) -> Tensor:
+        """Map the rows x [N, D] of `packing` to rows [N, D]; `memory` [M, 2 * D] are rows of `others`."""
+        dropout = self.dropout if self.training else 0.0
+        return self.out(attend_between(self.query(x), memory, packing, others, self.heads, dropout=dropout))
 
     def step(self, x: Tensor, memory: KeysValues, lengths: Tensor) -> Tensor:
-        """Map x [N, D] to [N, D]: N / B rows for each of the B sequences of `lengths` in `memory`, side by side."""
+        """Map x [N, D] to [N, D]: N / B rows for each of the B sequences of `lengths`, side by side.
+
+        memory [B, S, 2 * D]: what `memory` gave, padded.
+        """
         return self.out(attend_memory(self.query(x), memory, lengths, self.heads))

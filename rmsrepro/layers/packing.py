@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -25,19 +26,22 @@ class Packing:
     """[N] int64: where each row stands in [B * T]; None where no sequence is shorter than T."""
     mask: Tensor | None
     """[B, T], true where there is a position; None as above."""
+    starts: Tensor
+    """[B + 1] int64: the first row of each sequence, and N."""
 
     @staticmethod
     def of(lengths: Tensor, steps: int) -> Packing:
         """Return the layout of sequences of `lengths` [B], padded on the right to `steps`."""
         mask = length_mask(lengths, steps)
+        starts = F.pad(lengths.clamp(0, steps).cumsum(0), (1, 0))
         if bool(mask.all()):
-            return Packing(len(lengths), steps, None, None)
-        return Packing(len(lengths), steps, mask.flatten().nonzero().squeeze(1), mask)
+            return Packing(len(lengths), steps, None, None, starts)
+        return Packing(len(lengths), steps, mask.flatten().nonzero().squeeze(1), mask, starts)
 
     def rows(self, padded: Tensor) -> Tensor:
         """Return the rows [N, ...] of a padded array [B, T, ...]."""
         flat = padded.flatten(0, 1)
-        return flat if self.places is None else _TakeRows.apply(flat, self.places)
+        return flat if self.places is None else take_rows(flat, self.places)
 
     def padded(self, rows: Tensor) -> Tensor:
         """Return rows [N, ...] in a padded array [B, T, ...], zero where there is no position."""
@@ -49,6 +53,11 @@ class Packing:
 def length_mask(lengths: Tensor, size: int) -> Tensor:
     """Return [B, size], true at the first `lengths` [B] positions."""
     return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1)
+
+
+def take_rows(x: Tensor, places: Tensor) -> Tensor:
+    """Return x[places], each of which occurs once: [N, ...]."""
+    return _TakeRows.apply(x, places)
 
 
 class _TakeRows(torch.autograd.Function):

@@ -119,11 +119,11 @@ class DecoderLayer(nn.Module):
         self.cross_attention = CrossAttention(shape.dim, shape.heads, shape.attention_dropout)
         self.feed_forward = FeedForward(shape)
 
-    def branches(self, packing: Packing, memory: KeysValues, mask: Tensor | None) -> list[Branch]:
-        """Return the branches over the rows of `packing`, beside sources of which `memory` and `mask` tell."""
+    def branches(self, packing: Packing, memory: KeysValues, sources: Packing) -> list[Branch]:
+        """Return the branches over the rows of `packing`, beside the rows of `sources` that `memory` is of."""
         return [
             lambda x: self.attention(x, packing),
-            lambda x: self.cross_attention(x, packing, memory, mask),
+            lambda x: self.cross_attention(x, packing, memory, sources),
             self.feed_forward,
         ]
 
@@ -150,14 +150,14 @@ class Decoder(nn.Module):
         self.layers: Iterable[DecoderLayer] = nn.ModuleList(layers)  # pyrefly: ignore[bad-assignment]
         self.stream = ResidualStream(norm, shape, 3 * shape.layers)
 
-    def memory(self, encoded: Tensor, packing: Packing) -> list[KeysValues]:
-        """Return what each layer attends to, given the encoder's rows [M, D]."""
-        return [layer.cross_attention.memory(encoded, packing) for layer in self.layers]
+    def memory(self, encoded: Tensor) -> list[KeysValues]:
+        """Return what each layer attends to, given the encoder's rows [M, D]: rows [M, 2 * D]."""
+        return [layer.cross_attention.memory(encoded) for layer in self.layers]
 
-    def forward(self, x: Tensor, packing: Packing, memory: list[KeysValues], mask: Tensor | None) -> Tensor:
-        """Map the rows x [N, D] of `packing` to rows [N, D]; `mask` [B, S] as `memory` has positions."""
+    def forward(self, x: Tensor, packing: Packing, memory: list[KeysValues], sources: Packing) -> Tensor:
+        """Map the rows x [N, D] of `packing` to rows [N, D]; `memory` is of the rows of `sources`."""
         stacked = zip(self.layers, memory, strict=True)
-        return self.stream(x, [branch for layer, kv in stacked for branch in layer.branches(packing, kv, mask)])
+        return self.stream(x, [branch for layer, kv in stacked for branch in layer.branches(packing, kv, sources)])
 
     def no_past(self, rows: int, device: torch.device) -> Past:
         """Return the past before the first position of `rows` sequences."""
@@ -166,7 +166,7 @@ class Decoder(nn.Module):
     def step(self, x: Tensor, past: Past, memory: list[KeysValues], lengths: Tensor) -> tuple[Tensor, Past]:
         """Map the next position x [N, D] to [N, D], and the past that includes it.
 
-        N / B rows, side by side, belong to each of the B sequences of `lengths` [B] in `memory`.
+        N / B rows, side by side, belong to each of the B sequences of `lengths` [B] in `memory`, here padded.
         """
         cache, rows = past
         before = sum(map(len, cache.layers[0])) if cache.layers else 0

@@ -68,8 +68,8 @@ def test_the_decoder_is_torchs(pre):
     y, x = torch.randn(3, 5, 8), torch.randn(3, 4, 8)
     causal = nn.Transformer.generate_square_subsequent_mask(4)
     expected = theirs(x, y, tgt_mask=causal, tgt_is_causal=True, memory_key_padding_mask=~source.mask)
-    memory = decoder.memory(source.rows(y), source)
-    ours = decoder(target.rows(x), target, memory, source.mask)
+    memory = decoder.memory(source.rows(y))
+    ours = decoder(target.rows(x), target, memory, source)
     torch.testing.assert_close(ours, target.rows(expected), rtol=1e-4, atol=1e-5)
 
 
@@ -78,11 +78,11 @@ def test_one_position_at_a_time_the_decoder_gives_the_same(pre):
     decoder = randomised(Decoder(factory("rmsnorm"), SHAPES[pre]))
     source, target = Packing.of(LENGTHS, 5), Packing.of(torch.tensor([4, 4, 4]), 4)
     y, x = torch.randn(3, 5, 8), torch.randn(3, 4, 8)
-    memory = decoder.memory(source.rows(y), source)
-    at_once = decoder(target.rows(x), target, memory, source.mask).view(3, 4, 8)
+    memory = decoder.memory(source.rows(y))
+    at_once = decoder(target.rows(x), target, memory, source).view(3, 4, 8)
     past = decoder.no_past(3, y.device)
     for step in range(4):
-        now, past = decoder.step(x[:, step], past, memory, LENGTHS)
+        now, past = decoder.step(x[:, step], past, [source.padded(m) for m in memory], LENGTHS)
         torch.testing.assert_close(now, at_once[:, step], rtol=1e-4, atol=1e-5)
 
 

@@ -4,33 +4,12 @@
 // order of their positions whatever its neighbours and the number of threads, so neither changes a bit.
 #include "cached_attention.h"
 
-#include <cfloat>
-#include <cmath>
-
-#include "activations.h"
 #include "parallel.h"
+#include "softmax.h"
 
 namespace {
 
 constexpr int64_t WORTH_A_THREAD = 16384;  // elements of keys that a thread should read at least
-
-// Turn the scores of `count` positions into weights; there is room up to the next whole vector.
-RR_ROW void softmax(float* scores, int64_t count) {
-  for (int64_t s = count; s % LANES != 0; ++s) scores[s] = -FLT_MAX;
-  Vec top = splat(-FLT_MAX);
-  for (int64_t s = 0; s < count; s += LANES) top = larger(load(scores + s, Full{}), top);
-  const Vec most = splat(largest_lane(top));
-  Vec sum = {};
-  for (int64_t s = 0; s < count; s += LANES) {
-    const Vec x = load(scores + s, Full{}) - most;
-    const Exponential e = split_exp(clamp(x, -87.0f, 0.0f));
-    const Vec weight = x == x ? e.scale + e.scale * e.excess : x;  // what is no number stays none
-    sum += weight;
-    store(scores + s, weight, Full{});
-  }
-  const Vec share = splat(1.0f / sum_lanes(sum));
-  for (int64_t s = 0; s < count; s += LANES) store(scores + s, load(scores + s, Full{}) * share, Full{});
-}
 
 // One query; `seen` and `scores` are memory to work in, of S elements and, for the scores, up to a whole vector.
 RR_ROW void attend(const CachedAttentionCall& call, int64_t n, const float** seen, float* scores) {
@@ -45,9 +24,9 @@ RR_ROW void attend(const CachedAttentionCall& call, int64_t n, const float** see
       const float* key = seen[s] + first;
       Vec sum = {};
       each_vec(0, width, [&](int64_t j, auto lanes) RR_LAMBDA { sum += load(query + j, lanes) * load(key + j, lanes); });
-      scores[s] = sum_lanes(sum) * scale;
+      scores[s] = sum_lanes(sum);
     }
-    softmax(scores, count);
+    softmax(scores, count, scale);
     float* y = call.y + n * size + first;
     each_vec(0, width, [&](int64_t j, auto lanes) RR_LAMBDA {
       Vec sum = {};

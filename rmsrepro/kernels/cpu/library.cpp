@@ -9,6 +9,7 @@
 #include "cross_entropy.h"
 #include "likeliest.h"
 #include "norm.h"
+#include "packed_attention.h"
 #include "parallel.h"
 #include "recurrent.h"
 
@@ -33,16 +34,20 @@ struct Kernels {
   const CrossEntropyKernels& cross_entropy;
   const LikeliestKernels& likeliest;
   const CachedAttentionKernels& cached_attention;
+  const PackedAttentionKernels& packed_attention;
 };
 
 // The best first; the last one runs everywhere.
+#define RR_ALL(set)                                                                                       \
+  {norm_##set, recurrent_##set, cross_entropy_##set, likeliest_##set, cached_attention_##set, packed_attention_##set}
 const Kernels all_kernels[] = {
 #ifdef RR_X86
-    {norm_avx512, recurrent_avx512, cross_entropy_avx512, likeliest_avx512, cached_attention_avx512},
-    {norm_avx2, recurrent_avx2, cross_entropy_avx2, likeliest_avx2, cached_attention_avx2},
+    RR_ALL(avx512),
+    RR_ALL(avx2),
 #endif
-    {norm_portable, recurrent_portable, cross_entropy_portable, likeliest_portable, cached_attention_portable},
+    RR_ALL(portable),
 };
+#undef RR_ALL
 
 bool supports(const Kernels& kernels) {
 #ifdef RR_X86
@@ -115,6 +120,8 @@ RR_EXPORT void rr_linear_cross_entropy(const CrossEntropyCall* call) { active->c
 RR_EXPORT void rr_cached_attention(const CachedAttentionCall* call) {
   active->cached_attention.cached_attention(*call);
 }
+RR_EXPORT void rr_packed_attention_forward(const PackedAttentionCall* call) { active->packed_attention.forward(*call); }
+RR_EXPORT void rr_packed_attention_backward(const PackedAttentionCall* call) { active->packed_attention.backward(*call); }
 RR_EXPORT int32_t rr_has_bfloat16_product() { return active->likeliest.has_bfloat16_product(); }
 RR_EXPORT int64_t rr_packed_bfloat16_bytes(int64_t rows, int64_t depth) { return active->likeliest.packed_bytes(rows, depth); }
 RR_EXPORT void rr_pack_bfloat16(const float* weight, int64_t rows, int64_t depth, void* panels) {

@@ -17,7 +17,7 @@ from rmsrepro.layers import NormGRU
 from rmsrepro.layers.additive_attention import Memory
 from rmsrepro.layers.conditional_gru import ConditionalGRU
 from rmsrepro.layers.dropout import Dropout
-from rmsrepro.layers.packing import Packing, length_mask
+from rmsrepro.layers.packing import length_mask, take_rows
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.rnnsearch.codebases import CODEBASES
 from rmsrepro.tasks.rnnsearch.config import Config
@@ -71,9 +71,8 @@ class RNNSearch(TranslationModel):
         with full_precision_on_cpu(batch.source):
             _, x, states, contexts = self._decode(batch)
             sentence, step = batch.target_mask.nonzero(as_tuple=True)
-            count, steps = batch.target_in.shape
-            packing = Packing(steps, count, step * count + sentence, None)
-            return self.dropout(self.deep_output(*(packing.rows(part) for part in (x, states, contexts))))
+            places = step * len(batch.target_in) + sentence
+            return self.dropout(self.deep_output(*(take_rows(p.flatten(0, 1), places) for p in (x, states, contexts))))
 
     def states_before(self, batch: PairBatch) -> Tensor:
         """Return the state that every step of the decoder starts from when it reads `batch.target_in`: [T, B, H]."""

@@ -83,19 +83,20 @@ class Transformer(TranslationModel):
 
     def features(self, batch: PairBatch) -> Tensor:
         """Return what the softmax layer reads at every position of `batch.target_mask`, row by row: [N, D]."""
-        memory, mask = self._remember(batch.source, batch.source_lengths)
+        memory, sources = self._remember(batch.source, batch.source_lengths)
         packing = Packing.of(batch.target_lengths, batch.target_in.shape[1])
-        return self.decoder(_embedded(self.target_embedding, batch.target_in, packing), packing, memory, mask)
+        return self.decoder(_embedded(self.target_embedding, batch.target_in, packing), packing, memory, sources)
 
-    def _remember(self, source: Tensor, lengths: Tensor) -> tuple[list[Tensor], Tensor | None]:
+    def _remember(self, source: Tensor, lengths: Tensor) -> tuple[list[Tensor], Packing]:
         packing = Packing.of(lengths, source.shape[1])
         encoded = self.encoder(_embedded(self.source_embedding, source, packing), packing)
-        return self.decoder.memory(encoded, packing), packing.mask
+        return self.decoder.memory(encoded), packing
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> tuple[State, State]:
         """Return each layer's keys and values of every sentence, and the decoder's empty past."""
-        memory, _ = self._remember(source, source_lengths)
-        return (memory, source_lengths), self.decoder.no_past(len(source), source.device)
+        memory, packing = self._remember(source, source_lengths)
+        padded = [packing.padded(rows) for rows in memory]
+        return (padded, source_lengths), self.decoder.no_past(len(source), source.device)
 
     def step(self, tokens: Tensor, memory: State, state: State) -> tuple[Tensor, State]:
         """Return the features [N, D] after `tokens` [N], and the past that includes them."""

@@ -1,0 +1,67 @@
+"""The CPU kernel of attention over packed sequences on tensors: allocation, and foreign calls."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_int64, c_void_p
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from rmsrepro.kernels.cpu import library
+
+
+class _Call(ctypes.Structure):
+    """PackedAttentionCall of packed_attention.h."""
+
+    _fields_ = (
+        *((name, c_int64) for name in ("sequences", "heads", "width", "causal")),
+        *((name, c_void_p) for name in ("query_starts", "key_starts", "q", "k", "v")),
+        *((name, c_int64) for name in ("q_row", "k_row", "v_row")),
+        *((name, c_void_p) for name in ("y", "log_sums", "dy", "dq", "dk", "dv")),
+    )
+
+
+@dataclass(frozen=True)
+class PackedAttention:
+    """Which rows attend to which: sequence b's queries are the rows from query_starts[b] to query_starts[b + 1]."""
+
+    query_starts: Tensor
+    """[B + 1] int64, from 0 to N, the number of query rows."""
+    key_starts: Tensor
+    """[B + 1] int64, from 0 to M, the number of rows of keys and values."""
+    heads: int
+    causal: bool
+    """A query sees the keys up to its own place; as many keys as queries then."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what queries q [N, D] find in k and v [M, D]: [N, D], and their scores' log-sum-exps [N, H].
+
+        A row's features lie side by side; rows may lie apart.
+        """
+        y, log_sums = q.new_empty(q.shape), q.new_empty(len(q), self.heads)
+        self._run("forward", (q, k, v), y=y.data_ptr(), log_sums=log_sums.data_ptr())
+        return y, log_sums
+
+    def backward(self, given: tuple[Tensor, ...], log_sums: Tensor, dy: Tensor, grads: tuple[Tensor, ...]) -> None:
+        """Fill `grads`, which lie in memory as `given`, q, k and v, do, with their gradients; dy [N, D]."""
+        assert all(g.stride() == x.stride() for g, x in zip(grads, given, strict=True))
+        dy = dy.contiguous()
+        dq, dk, dv = (g.data_ptr() for g in grads)
+        self._run("backward", given, log_sums=log_sums.data_ptr(), dy=dy.data_ptr(), dq=dq, dk=dk, dv=dv)
+
+    def _run(self, direction: str, given: tuple[Tensor, ...], **addresses: int) -> None:
+        starts, rows = (self.query_starts, self.key_starts), (len(given[0]), len(given[1]))
+        if any(int(s[-1]) != n for s, n in zip(starts, rows, strict=True)):
+            raise ValueError(
+                f"{rows} rows of queries and keys, of sequences that end at {[int(s[-1]) for s in starts]}"
+            )
+        assert all(x.stride(1) == 1 or x.shape[1] == 1 for x in given)
+        strides = (x.stride(0) for x in given)
+        pointers = (x.data_ptr() for x in (*starts, *given))
+        size = given[0].shape[1]
+        call = _Call(
+            *(len(self.query_starts) - 1, self.heads, size // self.heads, self.causal, *pointers, *strides), **addresses
+        )
+        assert library.library is not None, library.missing
+        getattr(library.library, f"rr_packed_attention_{direction}")(ctypes.byref(call))

@@ -1,0 +1,75 @@
+"""Attention over packed rows, forth and back: one kernel on a CPU, padding and torch's attention elsewhere.
+
+Sentences have some twenty positions. torch's attention for a CPU takes several times as long as the arithmetic there,
+and wants its operands padded and head by head; the kernel (`rmsrepro/kernels/cpu/packed_attention.cpp`) reads queries,
+keys and values where the linear maps left them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from rmsrepro.kernels.cpu.operands import serves
+from rmsrepro.kernels.cpu.packed_attention import PackedAttention
+from rmsrepro.layers.packing import Packing
+from rmsrepro.layers.scaled_dot_product import attend, computed
+
+
+def attend_within(qkv: Tensor, packing: Packing, heads: int, *, causal: bool, dropout: float = 0.0) -> Tensor:
+    """Let every position of a sequence attend to its sequence, or with `causal` to what is not behind it: [N, D].
+
+    qkv [N, 3 * D]: queries, keys and values of the rows of `packing`.
+    """
+    qkv = computed(qkv)
+    if _kernel_serves(qkv, dropout):
+        return _PackedAttention.apply(qkv, None, PackedAttention(packing.starts, packing.starts, heads, causal))
+    q, k, v = packing.padded(qkv).chunk(3, -1)
+    # Where only earlier positions are seen, no position sees the padding behind it.
+    return packing.rows(attend(q, k, v, heads, None if causal else packing.mask, causal, dropout))
+
+
+def attend_between(
+    q: Tensor, kv: Tensor, queries: Packing, keys: Packing, heads: int, *, dropout: float = 0.0
+) -> Tensor:
+    """Let every position of a sequence attend to all positions of the other sequence of the same number: [N, D].
+
+    q [N, D] are rows of `queries`; kv [M, 2 * D], keys and values, rows of `keys`.
+    """
+    q, kv = computed(q), computed(kv)
+    if _kernel_serves(q, dropout) and serves(kv):
+        return _PackedAttention.apply(q, kv, PackedAttention(queries.starts, keys.starts, heads, False))
+    k, v = keys.padded(kv).chunk(2, -1)
+    return queries.rows(attend(queries.padded(q), k, v, heads, keys.mask, False, dropout))
+
+
+def _kernel_serves(x: Tensor, dropout: float) -> bool:
+    return not torch.compiler.is_compiling() and not dropout and serves(x)
+
+
+class _PackedAttention(torch.autograd.Function):
+    """Attention of the queries, keys and values that lie side by side in one array, or the queries in their own."""
+
+    @staticmethod
+    def forward(ctx: Any, first: Tensor, second: Tensor | None, attention: PackedAttention) -> Tensor:
+        first, second = first.contiguous(), None if second is None else second.contiguous()
+        y, log_sums = attention.forward(*_parts(first, second))
+        ctx.save_for_backward(first, second, log_sums)
+        ctx.attention = attention
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:  # pyrefly: ignore[bad-override]
+        first, second, log_sums = ctx.saved_tensors
+        grads = first.new_empty(first.shape), None if second is None else second.new_empty(second.shape)
+        ctx.attention.backward(_parts(first, second), log_sums, dy, _parts(*grads))
+        return *grads, None
+
+
+def _parts(first: Tensor, second: Tensor | None) -> tuple[Tensor, ...]:
+    """Return q, k and v."""
+    return first.chunk(3, -1) if second is None else (first, *second.chunk(2, -1))
