@@ -3,12 +3,38 @@
 import pytest
 import torch
 
+from rmsrepro.kernels.cpu.dropout import dropout
 from rmsrepro.layers.dropout import Dropout
+
+MASK32 = (1 << 32) - 1
+
+
+def philox(counter, key):
+    """Return the four words of Philox4x32-10 (Salmon et al. 2011)."""
+    a, b, c, d = counter
+    k0, k1 = key
+    for _ in range(10):
+        left, right = 0xD2511F53 * a, 0xCD9E8D57 * c
+        a, b, c, d = (right >> 32) ^ b ^ k0, right & MASK32, (left >> 32) ^ d ^ k1, left & MASK32
+        k0, k1 = (k0 + 0x9E3779B9) & MASK32, (k1 + 0xBB67AE85) & MASK32
+    return a, b, c, d
+
+
+def test_the_kernel_s_mask_is_philox_s_on_every_processor(kernels, instruction_set):
+    assert philox((0, 0, 0, 0), (0, 0)) == (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)  # as published
+    seed, n, dropped = 0x123456789ABCDEF0, 300, 30_000
+    halves = []
+    for block in range(3):
+        words = [philox((16 * block + i, 0, 0, 0), (seed & MASK32, seed >> 32)) for i in range(16)]
+        halves += [(four[half // 2] >> 16 * (half % 2)) & 0xFFFF for half in range(8) for four in words]
+    kept = torch.tensor([half >= dropped for half in halves[:n]])
+    for dtype in (torch.float32, torch.bfloat16):
+        x = torch.randn(n, dtype=dtype)
+        assert torch.equal(dropout(x, seed, dropped, 2.0), torch.where(kept, 2 * x, 0 * x))
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.9])
-def test_the_rate_is_met_and_the_rest_is_scaled(rate):
-    torch.manual_seed(0)
+def test_the_rate_is_met_and_the_rest_is_scaled(rate, path):
     x = torch.ones(400, 257, requires_grad=True)
     y = Dropout(rate)(x)
     dropped = (y == 0).double().mean().item()
@@ -18,15 +44,29 @@ def test_the_rate_is_met_and_the_rest_is_scaled(rate):
     assert torch.equal(x.grad, y.detach())
 
 
-def test_neighbours_are_dropped_independently():
-    torch.manual_seed(0)
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_the_ends_of_the_rate_keep_and_drop_all(rate, path):
+    assert torch.equal(Dropout(rate)(torch.ones(5)), torch.full((5,), 1.0 - rate))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
+def test_any_type_and_layout_keeps_its_elements(dtype, path):
+    x = torch.randn(70, 30, dtype=dtype).t().requires_grad_()
+    y = Dropout(0.5)(x)
+    y.sum().backward()
+    assert y.dtype == dtype
+    assert torch.equal(y, x * x.grad)
+    assert sorted(x.grad.unique().tolist()) == [0.0, 2.0]
+
+
+def test_neighbours_are_dropped_independently(path):
     dropped = (Dropout(0.5)(torch.ones(100_000)) == 0).double()
-    for distance in (1, 2, 3, 4, 8):
+    for distance in (1, 2, 3, 4, 8, 16, 128):
         together = (dropped[distance:] * dropped[:-distance]).mean().item()
         assert together == pytest.approx(0.25, abs=0.01)
 
 
-def test_the_draw_follows_torchs_seed_and_evaluation_drops_nothing():
+def test_the_draw_follows_torchs_seed_and_evaluation_drops_nothing(path):
     layer, x = Dropout(0.3), torch.randn(50, 3)
     draws = []
     for seed in (1, 1, 2):

@@ -7,6 +7,7 @@
 
 #include "cached_attention.h"
 #include "cross_entropy.h"
+#include "dropout.h"
 #include "likeliest.h"
 #include "norm.h"
 #include "packed_attention.h"
@@ -35,11 +36,13 @@ struct Kernels {
   const LikeliestKernels& likeliest;
   const CachedAttentionKernels& cached_attention;
   const PackedAttentionKernels& packed_attention;
+  const DropoutKernels& dropout;
 };
 
 // The best first; the last one runs everywhere.
-#define RR_ALL(set)                                                                                       \
-  {norm_##set, recurrent_##set, cross_entropy_##set, likeliest_##set, cached_attention_##set, packed_attention_##set}
+#define RR_ALL(set)                                                                                             \
+  {norm_##set,      recurrent_##set,        cross_entropy_##set,    likeliest_##set,                            \
+   cached_attention_##set, packed_attention_##set, dropout_##set}
 const Kernels all_kernels[] = {
 #ifdef RR_X86
     RR_ALL(avx512),
@@ -122,6 +125,7 @@ RR_EXPORT void rr_cached_attention(const CachedAttentionCall* call) {
 }
 RR_EXPORT void rr_packed_attention_forward(const PackedAttentionCall* call) { active->packed_attention.forward(*call); }
 RR_EXPORT void rr_packed_attention_backward(const PackedAttentionCall* call) { active->packed_attention.backward(*call); }
+RR_EXPORT void rr_dropout(const DropoutCall* call) { active->dropout.dropout(*call); }
 RR_EXPORT int32_t rr_has_bfloat16_product() { return active->likeliest.has_bfloat16_product(); }
 RR_EXPORT int64_t rr_packed_bfloat16_bytes(int64_t rows, int64_t depth) { return active->likeliest.packed_bytes(rows, depth); }
 RR_EXPORT void rr_pack_bfloat16(const float* weight, int64_t rows, int64_t depth, void* panels) {
