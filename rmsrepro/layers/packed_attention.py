@@ -56,17 +56,17 @@ class _PackedAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, first: Tensor, second: Tensor | None, attention: PackedAttention) -> Tensor:
         first, second = first.contiguous(), None if second is None else second.contiguous()
-        y, log_sums = attention.forward(*_parts(first, second))
-        ctx.save_for_backward(first, second, log_sums)
+        y, stats = attention.forward(*_parts(first, second))
+        ctx.save_for_backward(first, second, stats)
         ctx.attention = attention
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:  # pyrefly: ignore[bad-override]
-        first, second, log_sums = ctx.saved_tensors
+        first, second, stats = ctx.saved_tensors
         grads = first.new_empty(first.shape), None if second is None else second.new_empty(second.shape)
-        ctx.attention.backward(_parts(first, second), log_sums, dy, _parts(*grads))
+        ctx.attention.backward(_parts(first, second), stats, dy, _parts(*grads))
         return *grads, None
 
 

@@ -4,6 +4,8 @@
 // order of their positions whatever its neighbours and the number of threads, so neither changes a bit.
 #include "cached_attention.h"
 
+#include <cmath>
+
 #include "parallel.h"
 #include "softmax.h"
 

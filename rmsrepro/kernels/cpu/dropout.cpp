@@ -51,8 +51,6 @@ RR_INLINE void philox(Bits first, uint32_t second, uint64_t key, Bits words[4]) 
 // What the elements of a block are multiplied by.
 RR_INLINE void factors_of(const DropoutCall& call, int64_t block, float* factors) {
   const uint64_t counter = (uint64_t)block * COUNTERS;
-  Bits lane;
-  for (int i = 0; i < LANES; ++i) lane[i] = (uint32_t)i;
   const Vec scale = splat(call.scale);
   const Ints dropped = Ints{} + (int32_t)call.dropped;
   auto put_factors = [&](float* to, Bits halves) RR_LAMBDA {
@@ -60,7 +58,7 @@ RR_INLINE void factors_of(const DropoutCall& call, int64_t block, float* factors
   };
   for (int first = 0; first < COUNTERS; first += LANES) {
     Bits words[4];
-    philox(lane + (uint32_t)(counter + (uint64_t)first), (uint32_t)(counter >> 32), call.seed, words);
+    philox(lane_numbers() + (uint32_t)(counter + (uint64_t)first), (uint32_t)(counter >> 32), call.seed, words);
     for (int word = 0; word < 4; ++word) {
       put_factors(factors + 2 * word * COUNTERS + first, words[word] & 0xffffu);
       put_factors(factors + (2 * word + 1) * COUNTERS + first, words[word] >> 16);

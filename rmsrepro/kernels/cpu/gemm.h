@@ -8,6 +8,7 @@
 #include "parallel.h"
 #include "recurrent.h"
 #include "simd.h"
+#include "transpose.h"
 
 namespace {
 
@@ -29,6 +30,21 @@ struct Matrix {
 
 RR_INLINE int64_t panel_count(int64_t columns) { return (columns + PANEL - 1) / PANEL; }
 
+// Turn `columns` rows [depth], PANEL of them or fewer, into a panel [depth][PANEL]; `stride` from one row to the next.
+RR_ROW void pack_transposed_panel(float* to, const float* from, int64_t stride, int64_t depth, int64_t columns) {
+  for (int64_t k = 0; k < depth; k += LANES) {
+    const int64_t deep = depth - k < LANES ? depth - k : LANES;
+    for (int64_t n = 0; n < PANEL; n += LANES) {
+      Vec rows[LANES];
+      const float* row = from + n * stride + k;
+      for (int64_t i = 0; i < LANES; ++i, row += stride)
+        rows[i] = n + i >= columns ? Vec{} : deep == LANES ? load(row, Full{}) : load(row, Part{(int)deep});
+      transpose(rows);
+      for (int64_t i = 0; i < deep; ++i) store(to + (k + i) * PANEL + n, rows[i], Full{});
+    }
+  }
+}
+
 // Pack B, whose element (k, n) lies at b[k * depth_stride + n * column_stride], to `packed`.
 void pack_panels_to(float* packed, const float* b, int64_t depth_stride, int64_t column_stride, int64_t depth,
                     int64_t columns) {
@@ -37,10 +53,16 @@ void pack_panels_to(float* packed, const float* b, int64_t depth_stride, int64_t
       const int64_t first = panel * PANEL, wide = columns - first < PANEL ? columns - first : PANEL;
       const float* from = b + first * column_stride;
       float* to = packed + first * depth;
+      if (depth_stride == 1) {
+        pack_transposed_panel(to, from, column_stride, depth, wide);
+        continue;
+      }
       if (wide < PANEL) memset(to, 0, (size_t)(depth * PANEL) * sizeof(float));
       if (column_stride == 1) {
         for (int64_t k = 0; k < depth; ++k)
-          memcpy(to + k * PANEL, from + k * depth_stride, (size_t)wide * sizeof(float));
+          each_vec(0, wide, [&](int64_t n, auto lanes) RR_LAMBDA {
+            store(to + k * PANEL + n, load(from + k * depth_stride + n, lanes), lanes);
+          });
         continue;
       }
       for (int64_t block = 0; block < depth; block += 16)  // a cache line of every column at a time

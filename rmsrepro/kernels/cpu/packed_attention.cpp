@@ -5,6 +5,8 @@
 // the number of rows alone. A head of a sequence is one thread's: no result depends on neighbours or threads.
 #include "packed_attention.h"
 
+#include <cmath>
+
 #include "gemm.h"
 #include "softmax.h"
 
@@ -32,7 +34,7 @@ struct Head {
   Matrix k() const { return rows(call.k, key, call.k_row); }
   Matrix v() const { return rows(call.v, key, call.v_row); }
   Matrix dy() const { return rows(call.dy, query, size()); }
-  float* log_sum(int64_t n) const { return call.log_sums + (query + n) * call.heads + first / call.width; }
+  SoftmaxStat* stats() const { return (SoftmaxStat*)call.stats + query * call.heads + first / call.width; }
   int64_t seen(int64_t n) const { return call.causal ? n + 1 : keys; }
   float scale() const { return 1.0f / std::sqrt((float)call.width); }
 };
@@ -68,8 +70,8 @@ RR_ROW void attend(const Head& h) {
                   scores, stride, false);
     for (int64_t n = begin; n < end; ++n) {
       float* row = scores + (n - begin) * stride;
-      *h.log_sum(n) = softmax(row, h.seen(n), h.scale());
-      for (int64_t s = h.seen(n); s < seen; ++s) row[s] = 0.0f;
+      h.stats()[n * h.call.heads] = softmax(row, h.seen(n), h.scale());
+      for (int64_t s = whole_vectors(h.seen(n)); s < seen; s += LANES) store(row + s, Vec{}, Full{});
     }
     multiply_rows({scores, stride, 1}, end - begin, values, h.keys, seen, width, nullptr, y + begin * size, size, false);
   }
@@ -77,12 +79,13 @@ RR_ROW void attend(const Head& h) {
 
 // From scores and the gradients of weights, [stride] each, make a query's weights and the gradients of its scores, zero
 // where it does not look.
-RR_ROW void score_gradients(float* scores, float* gradients, int64_t count, int64_t stride, float scale, float log_sum) {
+RR_ROW void score_gradients(float* scores, float* gradients, int64_t count, int64_t stride, float scale, SoftmaxStat stat) {
+  const Vec most = splat(stat.largest), share = splat(1.0f / stat.sum);
   Vec total = {};
   for (int64_t s = 0; s < stride; s += LANES) {
     const int64_t left = count - s;
     Vec weight = {};
-    if (left > 0) weight = weight_of(load(scores + s, Full{}) * splat(scale) - splat(log_sum));
+    if (left > 0) weight = weight_of(load(scores + s, Full{}) * splat(scale) - most) * share;
     if (left < LANES) weight = keep(weight, Part{(int)(left > 0 ? left : 0)});
     store(scores + s, weight, Full{});
     total += weight * load(gradients + s, Full{});
@@ -117,7 +120,7 @@ RR_ROW void attend_backward(const Head& h) {
     multiply_rows(some_dy, rows, values_by_width, width, width, wide, nullptr, gradients, stride, false);
     for (int64_t n = 0; n < rows; ++n)
       score_gradients(scores + n * stride, gradients + n * stride, h.seen(begin + n), wide, h.scale(),
-                      *h.log_sum(begin + n));
+                      h.stats()[(begin + n) * h.call.heads]);
     multiply_rows({gradients, stride, 1}, rows, keys, h.keys, seen, width, nullptr, dq + begin * q.row, q.row, false);
     float* results = pack(queries, some_q, rows, width);
     multiply_rows({gradients, 1, stride}, seen, queries, rows, rows, width, nullptr, dk, h.call.k_row, true);

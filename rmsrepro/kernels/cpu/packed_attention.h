@@ -12,7 +12,7 @@ struct PackedAttentionCall {
   const float *q, *k, *v;
   int64_t q_row, k_row, v_row;
   float* y;             // [N][H][d]
-  float* log_sums;      // [N][H]: of the exponentials of each query's scores; read by the backward pass
+  float* stats;         // [N][H][2]: largest and sum of the softmax of each query's scores; backward reads them
   // The backward pass alone; the gradients lie by the strides of q, k and v.
   const float* dy;      // [N][H][d]
   float *dq, *dk, *dv;

@@ -18,7 +18,7 @@ class _Call(ctypes.Structure):
         *((name, c_int64) for name in ("sequences", "heads", "width", "causal")),
         *((name, c_void_p) for name in ("query_starts", "key_starts", "q", "k", "v")),
         *((name, c_int64) for name in ("q_row", "k_row", "v_row")),
-        *((name, c_void_p) for name in ("y", "log_sums", "dy", "dq", "dk", "dv")),
+        *((name, c_void_p) for name in ("y", "stats", "dy", "dq", "dk", "dv")),
     )
 
 
@@ -35,20 +35,20 @@ class PackedAttention:
     """A query sees the keys up to its own place; as many keys as queries then."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what queries q [N, D] find in k and v [M, D]: [N, D], and their scores' log-sum-exps [N, H].
+        """Return what queries q [N, D] find in k and v [M, D]: [N, D], and what the backward pass wants.
 
         A row's features lie side by side; rows may lie apart.
         """
-        y, log_sums = q.new_empty(q.shape), q.new_empty(len(q), self.heads)
-        self._run("forward", (q, k, v), y=y.data_ptr(), log_sums=log_sums.data_ptr())
-        return y, log_sums
+        y, stats = q.new_empty(q.shape), q.new_empty(len(q), self.heads, 2)
+        self._run("forward", (q, k, v), y=y.data_ptr(), stats=stats.data_ptr())
+        return y, stats
 
-    def backward(self, given: tuple[Tensor, ...], log_sums: Tensor, dy: Tensor, grads: tuple[Tensor, ...]) -> None:
+    def backward(self, given: tuple[Tensor, ...], stats: Tensor, dy: Tensor, grads: tuple[Tensor, ...]) -> None:
         """Fill `grads`, which lie in memory as `given`, q, k and v, do, with their gradients; dy [N, D]."""
         assert all(g.stride() == x.stride() for g, x in zip(grads, given, strict=True))
         dy = dy.contiguous()
         dq, dk, dv = (g.data_ptr() for g in grads)
-        self._run("backward", given, log_sums=log_sums.data_ptr(), dy=dy.data_ptr(), dq=dq, dk=dk, dv=dv)
+        self._run("backward", given, stats=stats.data_ptr(), dy=dy.data_ptr(), dq=dq, dk=dk, dv=dv)
 
     def _run(self, direction: str, given: tuple[Tensor, ...], **addresses: int) -> None:
         starts, rows = (self.query_starts, self.key_starts), (len(given[0]), len(given[1]))

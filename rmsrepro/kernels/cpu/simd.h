@@ -138,12 +138,6 @@ RR_INLINE bool worth_streaming(const T* p, int64_t rows, int64_t n) {
 
 RR_INLINE Vec larger(Vec a, Vec b) { return a > b ? a : b; }
 
-RR_INLINE float largest_lane(Vec v) {
-  float best = v[0];
-  for (int lane = 1; lane < LANES; ++lane) best = v[lane] > best ? v[lane] : best;
-  return best;
-}
-
 // Say whether any lane of v exceeds its bound.
 RR_INLINE bool any_above(Vec v, Vec bound) {
 #if defined(__AVX512F__)
@@ -157,13 +151,15 @@ RR_INLINE bool any_above(Vec v, Vec bound) {
 #endif
 }
 
-// Set the unused lanes to zero.
+// Built once and read from memory: made lane by lane, such a vector costs more than what it is for.
+alignas(64) constexpr uint32_t LANE_NUMBERS[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+RR_INLINE Bits lane_numbers() { return *(const Bits*)LANE_NUMBERS; }
+
+// Set the unused lanes to a value, or to zero.
+RR_INLINE Bits in_use(Part lanes) { return (Bits)(lane_numbers() < (uint32_t)lanes.count); }
+RR_INLINE Vec fill(Vec value, Part lanes, float unused) { return in_use(lanes) ? value : splat(unused); }
 RR_INLINE Vec keep(Vec value, Full) { return value; }
-RR_INLINE Vec keep(Vec value, Part lanes) {
-  Bits index;
-  for (int i = 0; i < LANES; ++i) index[i] = (uint32_t)i;
-  return (Vec)((Bits)value & (Bits)(index < (uint32_t)lanes.count));
-}
+RR_INLINE Vec keep(Vec value, Part lanes) { return (Vec)((Bits)value & in_use(lanes)); }
 
 // Add all lanes, pairwise and in a fixed order.
 typedef float Floats4 __attribute__((vector_size(16)));
@@ -177,6 +173,23 @@ RR_INLINE float sum_lanes(Floats8 v) {
 #if defined(__AVX512F__)
 RR_INLINE float sum_lanes(Vec v) {
   return sum_lanes((Floats8)_mm512_castps512_ps256(v) + (Floats8)_mm512_extractf32x8_ps(v, 1));
+}
+#endif
+
+RR_INLINE float largest_lane(Floats4 v) {
+  const float a = v[0] > v[2] ? v[0] : v[2], b = v[1] > v[3] ? v[1] : v[3];
+  return a > b ? a : b;
+}
+#if defined(__AVX2__)
+RR_INLINE float largest_lane(Floats8 v) {
+  const Floats4 a = (Floats4)_mm256_castps256_ps128(v), b = (Floats4)_mm256_extractf128_ps(v, 1);
+  return largest_lane(a > b ? a : b);
+}
+#endif
+#if defined(__AVX512F__)
+RR_INLINE float largest_lane(Vec v) {
+  const Floats8 a = (Floats8)_mm512_castps512_ps256(v), b = (Floats8)_mm512_extractf32x8_ps(v, 1);
+  return largest_lane(a > b ? a : b);
 }
 #endif
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cfloat>
-#include <cmath>
 
 #include "activations.h"
 
@@ -10,30 +9,41 @@ namespace {
 
 RR_INLINE int64_t whole_vectors(int64_t count) { return (count + LANES - 1) / LANES * LANES; }
 
-// exp(x), where x is at most about 0; what is no number stays none.
+// exp(x), where x is at most 0; what is no number stays none.
 RR_INLINE Vec weight_of(Vec x) {
-  const Exponential e = split_exp(clamp(x, -87.0f, 87.0f));
+  const Exponential e = split_exp(clamp(x, -87.0f, 0.0f));
   return x == x ? e.scale + e.scale * e.excess : x;
 }
 
-// Turn `count` scores, times `scale`, into weights; return the logarithm of the sum of their exponentials. There is room
-// up to the next whole vector, which is overwritten.
-RR_ROW float softmax(float* scores, int64_t count, float scale) {
-  for (int64_t s = count; s < whole_vectors(count); ++s) scores[s] = -FLT_MAX;
+// The largest score of a row and the sum of the exponentials of all scores' distances to it.
+struct SoftmaxStat {
+  float largest, sum;
+};
+
+// Turn `count` scores, times `scale`, into weights. There is room up to the next whole vector, which is filled with
+// zeros: the smallest weight there would be no normal number once it is shared, and those are slow.
+RR_ROW SoftmaxStat softmax(float* scores, int64_t count, float scale) {
+  const Vec factor = splat(scale);
+  const int64_t whole = count / LANES * LANES;
+  const Part rest = {(int)(count - whole)};
   Vec top = splat(-FLT_MAX);
-  for (int64_t s = 0; s < count; s += LANES) top = larger(load(scores + s, Full{}) * splat(scale), top);
+  for (int64_t s = 0; s < whole; s += LANES) top = larger(load(scores + s, Full{}) * factor, top);
+  const Vec last = rest.count ? load(scores + whole, rest) * factor : Vec{};
+  if (rest.count) top = larger(fill(last, rest, -FLT_MAX), top);
   const float largest = largest_lane(top);
   const Vec most = splat(largest);
-  Vec sum = {};
-  for (int64_t s = 0; s < count; s += LANES) {
-    const Vec weight = weight_of(load(scores + s, Full{}) * splat(scale) - most);
+  Vec sum = {}, last_weight = {};
+  for (int64_t s = 0; s < whole; s += LANES) {
+    const Vec weight = weight_of(load(scores + s, Full{}) * factor - most);
     sum += weight;
     store(scores + s, weight, Full{});
   }
+  if (rest.count) sum += last_weight = keep(weight_of(last - most), rest);
   const float total = sum_lanes(sum);
   const Vec share = splat(1.0f / total);
-  for (int64_t s = 0; s < count; s += LANES) store(scores + s, load(scores + s, Full{}) * share, Full{});
-  return largest + std::log(total);
+  for (int64_t s = 0; s < whole; s += LANES) store(scores + s, load(scores + s, Full{}) * share, Full{});
+  if (rest.count) store(scores + whole, last_weight * share, Full{});
+  return {largest, total};
 }
 
 }  // namespace
