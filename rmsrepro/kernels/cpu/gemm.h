@@ -30,19 +30,21 @@ struct Matrix {
 
 RR_INLINE int64_t panel_count(int64_t columns) { return (columns + PANEL - 1) / PANEL; }
 
+// Turn over a square of `count` rows by `deep` columns, filled up with zeros; `stride` from one row to the next.
+RR_INLINE void load_transposed(Vec columns[LANES], const float* from, int64_t stride, int64_t count, int64_t deep) {
+  for (int64_t i = 0; i < LANES; ++i, from += stride)
+    columns[i] = i >= count ? Vec{} : deep >= LANES ? load(from, Full{}) : load(from, Part{(int)deep});
+  transpose(columns);
+}
+
 // Turn `columns` rows [depth], PANEL of them or fewer, into a panel [depth][PANEL]; `stride` from one row to the next.
 RR_ROW void pack_transposed_panel(float* to, const float* from, int64_t stride, int64_t depth, int64_t columns) {
-  for (int64_t k = 0; k < depth; k += LANES) {
-    const int64_t deep = depth - k < LANES ? depth - k : LANES;
+  for (int64_t k = 0; k < depth; k += LANES)
     for (int64_t n = 0; n < PANEL; n += LANES) {
-      Vec rows[LANES];
-      const float* row = from + n * stride + k;
-      for (int64_t i = 0; i < LANES; ++i, row += stride)
-        rows[i] = n + i >= columns ? Vec{} : deep == LANES ? load(row, Full{}) : load(row, Part{(int)deep});
-      transpose(rows);
-      for (int64_t i = 0; i < deep; ++i) store(to + (k + i) * PANEL + n, rows[i], Full{});
+      Vec square[LANES];
+      load_transposed(square, from + n * stride + k, stride, columns - n, depth - k);
+      for (int64_t i = 0; i < LANES && i < depth - k; ++i) store(to + (k + i) * PANEL + n, square[i], Full{});
     }
-  }
 }
 
 // Pack B, whose element (k, n) lies at b[k * depth_stride + n * column_stride], to `packed`.
@@ -89,6 +91,18 @@ RR_ROW void pack_tile(Matrix a, int64_t rows, int64_t depth, float* packed) {
       each_vec(0, rows, [&](int64_t i, auto lanes) RR_LAMBDA {
         store(packed + k * rows + i, load(a.at + k * a.depth + i, lanes), lanes);
       });
+    return;
+  }
+  if (a.depth == 1) {
+    for (int64_t k = 0; k < depth; k += LANES)
+      for (int64_t i = 0; i < rows; i += LANES) {
+        Vec square[LANES];
+        load_transposed(square, a.at + i * a.row + k, a.row, rows - i, depth - k);
+        for (int64_t j = 0; j < LANES && j < depth - k; ++j) {
+          float* to = packed + (k + j) * rows + i;
+          rows - i < LANES ? store(to, square[j], Part{(int)(rows - i)}) : store(to, square[j], Full{});
+        }
+      }
     return;
   }
   for (int64_t block = 0; block < depth; block += 16)
