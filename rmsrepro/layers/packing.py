@@ -1,7 +1,8 @@
 """Sequences of different lengths without their padding: one row per position, and the way to a padded array and back.
 
 Whatever works on single positions (linear maps, norms, dropout, residual sums) reads the rows alone: padding costs
-nothing there, enters no batch statistic, and cannot change a result. Only attention needs the padded form.
+nothing there, enters no batch statistic, and cannot change a result. Only attention needs the padded form, and where a
+CPU kernel serves not even that.
 """
 
 from __future__ import annotations
