@@ -8,6 +8,7 @@ from rmsrepro.data.parallel.data_set import ParallelDataSet
 from rmsrepro.data.parallel.multi30k import multi30k
 from rmsrepro.data.parallel.options import PairOptions
 from rmsrepro.data.parallel.wmt14 import DATA_SET as WMT14
+from rmsrepro.data.parallel.wmt14 import NEWSTEST2014_SEGMENTS
 from rmsrepro.errors import ConfigError
 from rmsrepro.paths import expanded
 
@@ -20,6 +21,7 @@ NEWSTEST = ParallelDataSet(
     train=("news-test2008", "newstest2009", "newstest2010", "newstest2011", "newstest2012"),
     valid="newstest2013",
     tests={"newstest2014_full": "newstest2014"},
+    segments=NEWSTEST2014_SEGMENTS,
 )
 
 #: The help texts of LibreOffice, from Debian's libreoffice-help packages.

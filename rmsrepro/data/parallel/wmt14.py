@@ -14,6 +14,9 @@ _SACREBLEU = {
     "newstest2017": "wmt17",
 }
 
+#: Of the set that was filtered for the official evaluation, and of the full one.
+NEWSTEST2014_SEGMENTS = {"newstest2014": 2_737, "newstest2014_full": 3_003}
+
 
 def _fetch(stem: str, languages: tuple[str, str], folder: Path) -> None:
     if stem in _SACREBLEU:
@@ -30,7 +33,7 @@ DATA_SET = ParallelDataSet(
     valid="newstest2013",
     tests={stem: stem for stem in ("newstest2014", "newstest2014_full", "newstest2017")},
     fetcher=_fetch,
-    segments={"newstest2013": 3_000, "newstest2014": 2_737, "newstest2014_full": 3_003, "newstest2017": 3_004},
+    segments={"newstest2013": 3_000, **NEWSTEST2014_SEGMENTS, "newstest2017": 3_004},
     way_out="put train, newstest2013, newstest2014 and newstest2017 there as .en and .de, plain, .gz or .xz, "
     "or set data.root to the folder that has wmt14_en_de/",
 )

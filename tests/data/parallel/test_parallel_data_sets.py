@@ -181,6 +181,16 @@ def test_each_variant_of_newstest2014_is_reported_once_under_its_own_name(lines,
     assert {name: len(sentences) for name, sentences in data.tests.items()} == reported
 
 
+@pytest.mark.parametrize(("count", "name"), [(3003, "newstest2014_full"), (2737, "newstest2014")])
+def test_the_news_tests_alone_name_newstest2014_by_its_content_too(count, name, tmp_path, offline):
+    folder = tmp_path / "newstest"
+    put_all(folder, [*parallel_data_set("newstest", PairOptions()).train, "newstest2013"])
+    for language in ENGLISH_GERMAN:
+        (folder / f"newstest2014.{language}").write_text("a\n" * count)
+    assert list(load_pairs("newstest", tmp_path, PairOptions(vocabulary=310), tmp_path / "cache").tests) == [name]
+    get_data_set("newstest").check(tmp_path)
+
+
 def published(monkeypatch) -> list[str]:
     """Let huggingface.co have multi30k; return what is asked for."""
     asked = []
