@@ -49,14 +49,15 @@ class Browser:
             self._driver.wait(10)
             self._profile.cleanup()
 
-    def open(self, path, width, height=900, dark=False, script=True):
-        """Load a file at a window size, in the light or the dark scheme of the system."""
+    def open(self, path, width, height=900, dark=False, script=True, fragment=""):
+        """Load a file at a window size, in the light or the dark scheme of the system, and anew."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.devtools("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.devtools("Emulation.setEmulatedMedia", features=[scheme])
         self.devtools("Emulation.setScriptExecutionDisabled", value=not script)
-        self._call("POST", "/url", {"url": path.resolve().as_uri()})
+        for url in ("about:blank", path.resolve().as_uri() + fragment):
+            self._call("POST", "/url", {"url": url})
 
     def ask(self, expression):
         """Return the value of a JavaScript expression."""

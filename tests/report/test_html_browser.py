@@ -128,3 +128,9 @@ CONTRAST = """(() => {
   }
   return lowest;
 })()"""
+
+
+def test_a_stray_percent_sign_in_the_address_stops_nothing(browser, page):
+    browser.open(page, 1280, fragment="#%")
+    assert browser.ask("document.getElementById('find').hidden") is False
+    assert browser.console() == []

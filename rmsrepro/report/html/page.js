@@ -41,8 +41,15 @@
   }
 
   // Links into a folded part open it.
+  const named = () => {
+    try {
+      return decodeURIComponent(location.hash.slice(1));
+    } catch {
+      return "";  // a stray % in the address
+    }
+  };
   const unfold = () => {
-    const target = location.hash && byId(decodeURIComponent(location.hash.slice(1)));
+    const target = location.hash && byId(named());
     for (let part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
     if (target && target.tagName === "CODE") target.scrollIntoView({ block: "center" });
   };
