@@ -53,7 +53,8 @@ def _run(args: Namespace, contests: Sequence[Contest], device: torch.device) -> 
     deadline_s = time.monotonic() + args.budget_s
     pairs = [(contest, impl) for contest in contests for impl in args.impls]
     for number, (contest, impl) in enumerate(pairs):
-        started_s, share_s = time.monotonic(), (deadline_s - time.monotonic()) / (len(pairs) - number)
+        started_s = time.monotonic()
+        share_s = max(deadline_s - started_s, 0.0) / (len(pairs) - number)
         try:
             session = run_session(
                 contest, impl, device, _say, blocks=args.blocks, block_ms=args.block_ms, budget_s=share_s
@@ -70,7 +71,7 @@ def _run(args: Namespace, contests: Sequence[Contest], device: torch.device) -> 
         found.append(step_table.as_dict(session))
         if args.publish:
             _say(f"written to {publish(session, folder)}")
-        if time.monotonic() - started_s > max(share_s, 0.0) * 1.5:
+        if time.monotonic() - started_s > share_s * 1.5:
             _say(
                 f"{contest.name}, impl {impl}: took {time.monotonic() - started_s:.0f} s of a share of {share_s:.0f} s"
             )
