@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rmsrepro.data.parallel.catalog import parallel_data_set
+from rmsrepro.data.parallel.data_set import variants
 from rmsrepro.data.parallel.encoded import EncodedPairs
 from rmsrepro.data.parallel.evaluation import EvaluationSet, read_evaluation_set
 from rmsrepro.data.parallel.file_pairs import ExaminedPair, examine_pair
@@ -113,8 +114,7 @@ def _named_by_content(tests: dict[str, ExaminedPair], segments: Mapping[str, int
     """
     named = {}
     for name, pair in tests.items():
-        variants = [other for other in segments if other.startswith(name) or name.startswith(other)]
-        content = next((variant for variant in variants if segments[variant] == pair.lines), name)
+        content = next((other for other, lines in variants(name, segments).items() if lines == pair.lines), name)
         if content != name and content in tests and tests[content].lines == pair.lines:
             say(f"going on without {pair.files.source}: its {pair.lines} lines are those of {content}, which is there")
         else:

@@ -18,6 +18,11 @@ Fetcher = Callable[[str, tuple[str, str], Path], None]
 """Put `<stem>.<language>` of two languages into a folder, plain or compressed; raises SourceUnavailable."""
 
 
+def variants(name: str, segments: Mapping[str, int]) -> dict[str, int]:
+    """Return the lines of every published variant of the file `name`."""
+    return {other: lines for other, lines in segments.items() if other.startswith(name) or name.startswith(other)}
+
+
 @dataclass(frozen=True)
 class SplitFiles:
     """The files of each split; training may consist of several parts."""
@@ -44,7 +49,7 @@ class ParallelDataSet:
     languages: tuple[str, str] = ("en", "de")
     """What `fetch` and `check` look for."""
     segments: Mapping[str, int] = field(default_factory=dict)
-    """Lines of the published files, by stem."""
+    """Lines of the published files, by stem; one may have variants, such as newstest2014 and newstest2014_full."""
     variant: str = ""
     """What file names have between stem and language, such as ".lc.norm.tok"."""
     tokenized: bool = False
@@ -88,9 +93,9 @@ class ParallelDataSet:
         for stem in self._stems():
             for path in find_pair([root / self.name], stem, self.languages).paths:
                 facts = examine(path)
-                published = [n for name, n in self.segments.items() if name in (stem, f"{stem}_full")]
-                if published and facts.lines not in published:
-                    lengths = " or ".join(map(str, published))
+                published = variants(stem, self.segments)
+                if published and facts.lines not in published.values():
+                    lengths = " or ".join(map(str, published.values()))
                     raise DataError(f"{path} has {facts.lines} lines; the published {stem} has {lengths}")
                 checked.append(CheckedFile(path, facts.size, facts.sha256))
         return checked
