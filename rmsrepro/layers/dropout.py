@@ -18,9 +18,12 @@ from rmsrepro.kernels.cpu import library
 from rmsrepro.kernels.cpu.dropout import LEVELS, dropout
 from rmsrepro.kernels.watched import is_watched
 
+#: Above this rate, rounding it would change what is left too much.
+_MOST = 0.99
+
 
 class Dropout(nn.Dropout):
-    """`nn.Dropout` with a faster CPU path; elsewhere, and under torch.compile, it is torch's own."""
+    """`nn.Dropout` with a faster CPU path; elsewhere, under torch.compile and in transforms, it is torch's own."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Zero each element of `input` with probability `p` in training, and scale the others by 1 / (1 - p).
@@ -29,23 +32,23 @@ class Dropout(nn.Dropout):
         """
         if not self.training or not self.p:
             return input
-        if self.p == 1.0 or not input.is_cpu or torch.compiler.is_compiling():
+        if self.p > _MOST or not input.is_cpu or torch.compiler.is_compiling() or is_watched():
             return F.dropout(input, self.p, True)
-        rate = round(self.p * LEVELS)
-        return (_DropByKernel if _kernel_serves(input) else _Drop).apply(input, rate, 1.0 / (1.0 - self.p))
+        dropped = round(self.p * LEVELS)
+        return (_DropByKernel if _kernel_serves(input) else _Drop).apply(input, dropped, 1.0 / (1.0 - self.p))
 
 
 def _kernel_serves(x: Tensor) -> bool:
-    return x.dtype in (torch.float32, torch.bfloat16) and not is_watched() and library.library is not None
+    return x.dtype in (torch.float32, torch.bfloat16) and library.library is not None
 
 
 class _DropByKernel(torch.autograd.Function):
     """The mask is a function of the seed, so that nothing is kept for the backward pass."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, rate: int, scale: float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, dropped: int, scale: float) -> Tensor:
         seed = int(_draws(1)) % (1 << 64)
-        ctx.draw = (seed, rate, scale)
+        ctx.draw = (seed, dropped, scale)
         return dropout(x, *ctx.draw)
 
     @staticmethod
@@ -58,9 +61,9 @@ class _Drop(torch.autograd.Function):
     """The same in torch's operations, with another mask."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, rate: int, scale: float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, dropped: int, scale: float) -> Tensor:
         quarters = _draws((x.numel() + 3) // 4).view(torch.int16)[: x.numel()]
-        ctx.keep, ctx.scale = (quarters >= rate - LEVELS // 2).view(x.shape), scale
+        ctx.keep, ctx.scale = (quarters >= dropped - LEVELS // 2).view(x.shape), scale
         return (x * ctx.keep).mul_(scale)
 
     @staticmethod

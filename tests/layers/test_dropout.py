@@ -44,9 +44,33 @@ def test_the_rate_is_met_and_the_rest_is_scaled(rate, path):
     assert torch.equal(x.grad, y.detach())
 
 
-@pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_the_ends_of_the_rate_keep_and_drop_all(rate, path):
-    assert torch.equal(Dropout(rate)(torch.ones(5)), torch.full((5,), 1.0 - rate))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("rate", [0.0, 1e-9, 1.0 - 1e-9, 1.0])
+def test_the_ends_of_the_rate_keep_and_drop_all(rate, dtype, path):
+    torch.testing.assert_close(
+        Dropout(rate)(torch.ones(5, dtype=dtype)), torch.full((5,), round(1.0 - rate), dtype=dtype)
+    )
+
+
+def test_the_layer_s_mask_is_the_kernel_s_with_any_number_of_threads(kernels):
+    x, threads = torch.randn(100_001), torch.get_num_threads()
+    torch.manual_seed(3)
+    seed = int(torch.empty(1, dtype=torch.int64).random_(-(1 << 63), None)) % (1 << 64)
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            torch.manual_seed(3)
+            assert torch.equal(Dropout(0.25)(x), dropout(x, seed, 1 << 14, 1.0 / 0.75))
+            assert torch.equal(dropout(x, seed, 1 << 14, 2.0)[:5000], dropout(x[:5000], seed, 1 << 14, 2.0))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_function_transforms_get_torch_s_own(path):
+    x, layer = torch.ones(4, 50), Dropout(0.5)
+    gradient = torch.func.grad(lambda x: layer(x).sum())(x)
+    assert set(gradient.unique().tolist()) <= {0.0, 2.0}
+    assert torch.func.vmap(layer, randomness="different")(x).shape == x.shape
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)

@@ -1,8 +1,8 @@
 // Dropout for one instruction set; compiled once for each, with RR_KERNELS naming the table it defines.
 //
 // Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3") turns a counter into four words, and
-// every half of a word decides one element. 16 counters make a block of 128 elements whose order is the same for vectors
-// of any width, so that a seed means the same mask on every processor and with any number of threads.
+// every half of a word decides one element. 16 counters make a block of 128 elements whose order is the same for
+// vectors of any width, so that a seed means the same mask on every processor and with any number of threads.
 #include "dropout.h"
 
 #include "parallel.h"
