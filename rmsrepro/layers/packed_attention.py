@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from rmsrepro.kernels.cpu.operands import serves
 from rmsrepro.kernels.cpu.packed_attention import PackedAttention
@@ -62,12 +61,33 @@ class _PackedAttention(torch.autograd.Function):
         return y
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:  # pyrefly: ignore[bad-override]
         first, second, stats = ctx.saved_tensors
-        grads = first.new_empty(first.shape), None if second is None else second.new_empty(second.shape)
-        ctx.attention.backward(_parts(first, second), stats, dy, _parts(*grads))
+        grads = _like(first), None if second is None else _like(second)
+        with torch.no_grad():
+            ctx.attention.backward(_parts(first, second), stats, dy, _parts(*grads))
+        if torch.is_grad_enabled():
+            return *(None if g is None else _Once.apply(g, dy, first, second) for g in grads), None
         return *grads, None
+
+
+class _Once(torch.autograd.Function):
+    """A gradient as it is, which cannot be differentiated by what it depends on."""
+
+    @staticmethod
+    def forward(ctx: Any, grad: Tensor, *depends_on: Tensor | None) -> Tensor:
+        return grad.view_as(grad)
+
+    @staticmethod
+    def backward(ctx: Any, _: Tensor) -> Any:  # pyrefly: ignore[bad-override]
+        raise RuntimeError(
+            "attention over packed rows is differentiated once; its second derivative is not implemented"
+        )
+
+
+def _like(x: Tensor) -> Tensor:
+    """Return an array with the strides of `x`: contiguous ones may be odd where there is one row or none."""
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype)
 
 
 def _parts(first: Tensor, second: Tensor | None) -> tuple[Tensor, ...]:

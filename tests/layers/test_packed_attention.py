@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from rmsrepro.kernels.cpu.packed_attention import PackedAttention
 from rmsrepro.layers.packed_attention import attend_between, attend_within
 from rmsrepro.layers.packing import Packing
 
@@ -68,6 +69,7 @@ def test_values_and_gradients_are_those_of_float64(sizes, path):
 
 def test_every_instruction_set_finds_the_same(kernels, instruction_set):
     compare([5, 26], [18, 3], 3, 21)
+    compare([97], [350], 1, 3)  # blocks of queries, and more keys than a tile reads in place
 
 
 def test_a_query_without_keys_finds_zeros(kernels):
@@ -91,13 +93,21 @@ def test_no_sequence_changes_a_bit_of_another_s_result_or_gradient(kernels):
     assert torch.equal(torch.autograd.grad(found.sin().sum(), alone)[0], gradient[12:42])
 
 
-@pytest.mark.parametrize("scale", [1e3, 1e-30])
+@pytest.mark.parametrize("scale", [1e5, 1e2, 1e-30])
 def test_scores_of_any_size_are_weighed(scale, path):
-    (own, _), (qkv, _, _) = draw([9], [9], 4)
-    large = (qkv.detach() * scale).requires_grad_()
-    found = attend_within(large, own, 1, causal=True)
-    expected = one_by_one(*large.double().chunk(3, -1), [9], [9], 1, True)
-    torch.testing.assert_close(found.double() / scale, expected / scale, rtol=1e-3, atol=1e-5)
+    """A width whose root is no power of two, and more keys than a vector: products by the scale are rounded."""
+    if path == "torch" and scale > 1e3:
+        pytest.skip("torch's own gradients are less exact")
+    lengths, size = [40], 32
+    (own, _), (qkv, _, _) = draw(lengths, lengths, size)
+    with torch.no_grad():
+        qkv[:, :size] *= scale
+    found = with_gradients([attend_within(qkv, own, 1, causal=True)], [qkv])
+    double = qkv.detach().double().requires_grad_()
+    wanted = with_gradients([one_by_one(*double.chunk(3, -1), lengths, lengths, 1, True)], [double])
+    for got, right in zip(found, wanted, strict=True):
+        for some, same in zip(got.double().chunk(3, -1), right.chunk(3, -1), strict=True):
+            torch.testing.assert_close(some, same, rtol=1e-2, atol=1e-3 * same.abs().max().item() + 1e-5)
 
 
 def test_what_is_no_number_stays_in_its_sequence(path):
@@ -109,14 +119,70 @@ def test_what_is_no_number_stays_in_its_sequence(path):
     assert found[3:].isfinite().all()
 
 
-def test_dropout_of_weights_is_drawn(path):
-    (own, _), (qkv, _, _) = draw([6, 6], [6, 6], 8)
-    whole = attend_within(qkv, own, 2, causal=False)
-    dropped = attend_within(qkv, own, 2, causal=False, dropout=0.5)
-    assert not torch.equal(whole, dropped)
+def test_dropout_of_weights_is_drawn_at_every_call(path):
+    (own, _), (qkv, q, kv) = draw([6, 6], [6, 6], 8)
+    for attention in (
+        lambda dropout: attend_within(qkv, own, 2, causal=False, dropout=dropout),
+        lambda dropout: attend_between(q, kv, own, own, 2, dropout=dropout),
+    ):
+        assert not torch.equal(attention(0.5), attention(0.5))
+        assert torch.equal(attention(0.0), attention(0.0))
 
 
-def test_rows_that_no_sequence_has_are_refused(kernels):
-    (own, _), (qkv, _, _) = draw([3, 4], [3, 4], 4)
-    with pytest.raises(ValueError, match="6, 6"):
-        attend_within(qkv[:6], own, 2, causal=False)
+def test_only_what_wants_a_gradient_gets_one_and_each_backward_pass_the_same(kernels):
+    (own, others), (_, q, kv) = draw([3, 4], [5, 2], 4)
+    both = torch.autograd.grad(attend_between(q, kv, own, others, 2).sin().sum(), (q, kv))
+    for number, leaves in enumerate([(q, kv.detach()), (q.detach(), kv)]):
+        loss = attend_between(*leaves, own, others, 2).sin().sum()
+        for _ in range(2):
+            assert torch.equal(torch.autograd.grad(loss, leaves[number], retain_graph=True)[0], both[number])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_operands_may_be_parts_of_wider_arrays(rows, path):
+    wide = torch.randn(rows, 30, requires_grad=True)
+    packing = Packing.of(torch.tensor([rows]), rows)
+    found = attend_within(wide[:, :24], packing, 2, causal=True)
+    (gradient,) = torch.autograd.grad(found.sum(), wide)
+    alone = wide[:, :24].detach().clone().requires_grad_()
+    (expected,) = torch.autograd.grad(attend_within(alone, packing, 2, causal=True).sum(), alone)
+    torch.testing.assert_close(gradient[:, :24], expected)
+
+
+def test_a_second_derivative_is_refused_instead_of_being_wrong(kernels):
+    (own, _), (qkv, _, _) = draw([3], [3], 4)
+    (gradient,) = torch.autograd.grad(attend_within(qkv, own, 2, causal=True).sin().sum(), qkv, create_graph=True)
+    with pytest.raises(RuntimeError, match="second derivative"):
+        gradient.square().sum().backward()
+
+
+def test_threads_change_no_bit(kernels):
+    lengths = [30] * 40
+    (own, _), (qkv, _, _) = draw(lengths, lengths, 64)
+    threads, found = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            found.append(with_gradients([attend_within(qkv, own, 4, causal=True)], [qkv]))
+    finally:
+        torch.set_num_threads(threads)
+    for others in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], others, strict=True))
+
+
+def test_rows_and_features_that_do_not_fit_are_refused(kernels):
+    (own, others), (qkv, q, kv) = draw([3, 4], [3, 4], 4)
+    one = Packing.of(torch.tensor([7]), 7)
+    refused = [
+        ("6 rows", lambda: attend_within(qkv[:6], own, 2, causal=False)),
+        ("2 and 1 sequences", lambda: attend_between(q, kv, own, one, 2)),
+        ("as many features", lambda: attend_within(qkv, own, 3, causal=False)),
+        ("as many features", lambda: attend_between(q, kv[:, :6], own, others, 2)),
+        (
+            "same starts",
+            lambda: PackedAttention(own.starts, own.starts + torch.tensor([0, 1, 0]), 2, True).forward(q, q, q),
+        ),
+    ]
+    for said, call in refused:
+        with pytest.raises(ValueError, match=said):
+            call()

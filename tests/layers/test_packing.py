@@ -1,5 +1,7 @@
 """Rows without padding and the padded array are two forms of one thing, gradients too."""
 
+from itertools import accumulate
+
 import pytest
 import torch
 
@@ -15,6 +17,7 @@ def test_rows_and_padded_arrays_are_turned_into_each_other(lengths):
     assert torch.equal(rows, expected)
     mask = torch.arange(4) < torch.tensor(lengths)[:, None]
     assert torch.equal(packing.padded(rows), padded * mask.unsqueeze(-1))
+    assert packing.starts.tolist() == [0, *accumulate(lengths)]
 
 
 def test_gradients_go_to_the_rows_that_values_came_from():

@@ -32,8 +32,9 @@ RR_INLINE int64_t panel_count(int64_t columns) { return (columns + PANEL - 1) / 
 
 // Turn over a square of `count` rows by `deep` columns, filled up with zeros; `stride` from one row to the next.
 RR_INLINE void load_transposed(Vec columns[LANES], const float* from, int64_t stride, int64_t count, int64_t deep) {
-  for (int64_t i = 0; i < LANES; ++i, from += stride)
-    columns[i] = i >= count ? Vec{} : deep >= LANES ? load(from, Full{}) : load(from, Part{(int)deep});
+  for (int64_t i = 0; i < LANES; ++i)
+    columns[i] = i >= count ? Vec{}
+                 : deep >= LANES ? load(from + i * stride, Full{}) : load(from + i * stride, Part{(int)deep});
   transpose(columns);
 }
 

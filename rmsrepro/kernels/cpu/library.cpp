@@ -40,8 +40,8 @@ struct Kernels {
 };
 
 // The best first; the last one runs everywhere.
-#define RR_ALL(set)                                                                                             \
-  {norm_##set,      recurrent_##set,        cross_entropy_##set,    likeliest_##set,                            \
+#define RR_ALL(set)                                                           \
+  {norm_##set, recurrent_##set, cross_entropy_##set, likeliest_##set,         \
    cached_attention_##set, packed_attention_##set, dropout_##set}
 const Kernels all_kernels[] = {
 #ifdef RR_X86
@@ -123,8 +123,12 @@ RR_EXPORT void rr_linear_cross_entropy(const CrossEntropyCall* call) { active->c
 RR_EXPORT void rr_cached_attention(const CachedAttentionCall* call) {
   active->cached_attention.cached_attention(*call);
 }
-RR_EXPORT void rr_packed_attention_forward(const PackedAttentionCall* call) { active->packed_attention.forward(*call); }
-RR_EXPORT void rr_packed_attention_backward(const PackedAttentionCall* call) { active->packed_attention.backward(*call); }
+RR_EXPORT void rr_packed_attention_forward(const PackedAttentionCall* call) {
+  active->packed_attention.forward(*call);
+}
+RR_EXPORT void rr_packed_attention_backward(const PackedAttentionCall* call) {
+  active->packed_attention.backward(*call);
+}
 RR_EXPORT void rr_dropout(const DropoutCall* call) { active->dropout.dropout(*call); }
 RR_EXPORT int32_t rr_has_bfloat16_product() { return active->likeliest.has_bfloat16_product(); }
 RR_EXPORT int64_t rr_packed_bfloat16_bytes(int64_t rows, int64_t depth) { return active->likeliest.packed_bytes(rows, depth); }

@@ -41,11 +41,12 @@ struct Head {
 
 RR_INLINE int64_t panels_size(int64_t depth, int64_t columns) { return depth * panel_count(columns) * PANEL; }
 
-// Pack M [rows][width], for products with M (its rows are the depth) and with its transpose; return the panels' end.
+// Pack M [rows][width] for products with M, whose rows are the depth; return the panels' end.
 float* pack(float* to, Matrix m, int64_t rows, int64_t width) {
   pack_panels_to(to, m.at, m.row, 1, rows, width);
   return to + panels_size(rows, width);
 }
+// The same for products with the transpose of M.
 float* pack_transposed(float* to, Matrix m, int64_t rows, int64_t width) {
   pack_panels_to(to, m.at, 1, m.row, width, rows);
   return to + panels_size(width, rows);
@@ -73,19 +74,21 @@ RR_ROW void attend(const Head& h) {
       h.stats()[n * h.call.heads] = softmax(row, h.seen(n), h.scale());
       for (int64_t s = whole_vectors(h.seen(n)); s < seen; s += LANES) store(row + s, Vec{}, Full{});
     }
-    multiply_rows({scores, stride, 1}, end - begin, values, h.keys, seen, width, nullptr, y + begin * size, size, false);
+    multiply_rows({scores, stride, 1}, end - begin, values, h.keys, seen, width, nullptr, y + begin * size, size,
+                  false);
   }
 }
 
 // From scores and the gradients of weights, [stride] each, make a query's weights and the gradients of its scores, zero
 // where it does not look.
-RR_ROW void score_gradients(float* scores, float* gradients, int64_t count, int64_t stride, float scale, SoftmaxStat stat) {
+RR_ROW void score_gradients(float* scores, float* gradients, int64_t count, int64_t stride, float scale,
+                            SoftmaxStat stat) {
   const Vec most = splat(stat.largest), share = splat(1.0f / stat.sum);
   Vec total = {};
   for (int64_t s = 0; s < stride; s += LANES) {
     const int64_t left = count - s;
     Vec weight = {};
-    if (left > 0) weight = weight_of(load(scores + s, Full{}) * splat(scale) - most) * share;
+    if (left > 0) weight = weight_of((load(scores + s, Full{}) - most) * splat(scale)) * share;
     if (left < LANES) weight = keep(weight, Part{(int)(left > 0 ? left : 0)});
     store(scores + s, weight, Full{});
     total += weight * load(gradients + s, Full{});

@@ -6,6 +6,7 @@ import ctypes
 from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from rmsrepro.kernels.cpu import library
@@ -51,11 +52,8 @@ class PackedAttention:
         self._run("backward", given, stats=stats.data_ptr(), dy=dy.data_ptr(), dq=dq, dk=dk, dv=dv)
 
     def _run(self, direction: str, given: tuple[Tensor, ...], **addresses: int) -> None:
-        starts, rows = (self.query_starts, self.key_starts), (len(given[0]), len(given[1]))
-        if any(int(s[-1]) != n for s, n in zip(starts, rows, strict=True)):
-            raise ValueError(
-                f"{rows} rows of queries and keys, of sequences that end at {[int(s[-1]) for s in starts]}"
-            )
+        self._require_fitting(*(tuple(x.shape) for x in given))
+        starts = self.query_starts.contiguous(), self.key_starts.contiguous()
         assert all(x.stride(1) == 1 or x.shape[1] == 1 for x in given)
         strides = (x.stride(0) for x in given)
         pointers = (x.data_ptr() for x in (*starts, *given))
@@ -65,3 +63,19 @@ class PackedAttention:
         )
         assert library.library is not None, library.missing
         getattr(library.library, f"rr_packed_attention_{direction}")(ctypes.byref(call))
+
+    def _require_fitting(self, q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) -> None:
+        """Check all sizes, as the kernel reads plain addresses."""
+        starts = self.query_starts, self.key_starts
+        rows, ends = (q[0], k[0]), tuple(int(s[-1]) for s in starts)
+        if len(starts[0]) != len(starts[1]) or rows != ends:
+            raise ValueError(
+                f"{rows[0]} rows of queries and {rows[1]} of keys, for {len(starts[0]) - 1} and {len(starts[1]) - 1}"
+                f" sequences of {ends[0]} and {ends[1]} rows: give rows, and starts, of the same sequences"
+            )
+        if self.heads < 1 or q[1] % self.heads or not q[1:] == k[1:] == v[1:] or k != v:
+            raise ValueError(
+                f"queries {q}, keys {k}, values {v}: expected as many features each, for {self.heads} heads"
+            )
+        if self.causal and not torch.equal(*starts):
+            raise ValueError("causal attention is of sequences to themselves: give the same starts twice")

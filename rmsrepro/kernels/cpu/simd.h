@@ -155,8 +155,9 @@ RR_INLINE bool any_above(Vec v, Vec bound) {
 alignas(64) constexpr uint32_t LANE_NUMBERS[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 RR_INLINE Bits lane_numbers() { return *(const Bits*)LANE_NUMBERS; }
 
-// Set the unused lanes to a value, or to zero.
+// All bits of the lanes in use, none of the others.
 RR_INLINE Bits in_use(Part lanes) { return (Bits)(lane_numbers() < (uint32_t)lanes.count); }
+// Set the unused lanes to a value, or to zero.
 RR_INLINE Vec fill(Vec value, Part lanes, float unused) { return in_use(lanes) ? value : splat(unused); }
 RR_INLINE Vec keep(Vec value, Full) { return value; }
 RR_INLINE Vec keep(Vec value, Part lanes) { return (Vec)((Bits)value & in_use(lanes)); }
