@@ -11,7 +11,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -134,14 +134,10 @@ def ratio(numerator: Timing, denominator: Timing, confidence: float = 0.95) -> R
 
 
 def student_t(confidence: float, freedom: int) -> float:
-    """Return the two-sided quantile of Student's t (Cornish-Fisher expansion: within 1 % from 4 degrees on)."""
-    z = statistics.NormalDist().inv_cdf(0.5 + confidence / 2)
-    terms: Sequence[float] = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return z + sum(term / freedom ** (i + 1) for i, term in enumerate(terms))
+    """Return the two-sided quantile of Student's t."""
+    from scipy import stats  # late: it takes a second, and only results need it
+
+    return float(stats.t.ppf(0.5 + confidence / 2, freedom))
 
 
 def calls_in(block_ms: float, call_us: float) -> int:
