@@ -134,6 +134,8 @@ class StepArm:
 def build_steps(contest: Contest, impl: str, device: torch.device, say: Callable[[str], None]) -> dict[str, StepArm]:
     """Build every arm and make its first step; an arm that `impl` cannot compute is left out, and said.
 
+    So is one that `impl` leaves to another: its ratio to those that `impl` computes would mix the two.
+
     Raises ConfigError where one arm's step, or the arms together, do not fit into memory.
     """
     steps: dict[str, StepArm] = {}
@@ -142,7 +144,7 @@ def build_steps(contest: Contest, impl: str, device: torch.device, say: Callable
         with refusing_what_does_not_fit(f"bench steps: one step with {' '.join(contest.arms[arm])}", SMALLER):
             try:
                 factory = NormFactory(cfg.norm, cfg.impl)
-                factory.resolved_impl(device.type)
+                _require_impl(factory, device.type)
                 trainer = _build_trainer(cfg, factory, device)
                 step = StepArm(trainer, cfg.train.beta1)
                 step()
@@ -152,6 +154,12 @@ def build_steps(contest: Contest, impl: str, device: torch.device, say: Callable
         _require_room(trainer, device, len(contest.arms) - len(steps) - 1)
         steps[arm] = step
     return steps
+
+
+def _require_impl(factory: NormFactory, device: str) -> None:
+    found = factory.resolved_impl(device)
+    if factory.impl == "torch" and found != "torch":
+        raise ConfigError(f"torch has no operation for this norm, {found} would compute it; time impls={found}")
 
 
 def _build_trainer(cfg: Config, factory: NormFactory, device: torch.device) -> Trainer:

@@ -27,6 +27,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         raise ConfigError("bench steps: name one of task=T, --plan NAME or --all")
     if args.publish and args.task:
         raise ConfigError("--publish: records belong to a table; name it with --plan NAME")
+    if args.publish and args.overrides:
+        raise ConfigError(
+            f"{args.overrides[0]}: records are of the plan's own arms; leave it out, or write to a file with --json"
+        )
+    if args.publish and "auto" in args.impls:
+        raise ConfigError("impls=auto: it stands for several, and no ratio mixes them; name those to publish")
     if args.norms and not args.task:
         raise ConfigError("norms: a plan's arms choose the norms; leave norms out, or name a task instead of the plan")
     bad = [

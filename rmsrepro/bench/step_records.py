@@ -18,10 +18,13 @@ from rmsrepro.runs.atomic import atomic_writer, read_jsonl, to_json
 from rmsrepro.runs.machine import hardware
 
 
-def publish(session: Session, folder: Path) -> Path:
-    """Write a session to `timing-PLAN.jsonl`, in place of an older one of the same size, impl and hardware."""
+def publish(session: Session, folder: Path, threads: int | None = None) -> Path:
+    """Write a session to `timing-PLAN.jsonl`, in place of an older one of the same size, impl and hardware.
+
+    `threads`: those that the session was told to use, which its command then names.
+    """
     path = folder / f"timing-{session.contest.name}.jsonl"
-    new = rows(session)
+    new = rows(session, threads)
     key = _place(new[0])
     kept = [row for row in _existing(path) if _place(row) != key]
     try:
@@ -34,14 +37,17 @@ def publish(session: Session, folder: Path) -> Path:
     return path
 
 
-def rows(session: Session) -> list[dict[str, Any]]:
+def rows(session: Session, threads: int | None = None) -> list[dict[str, Any]]:
     """Return the lines of one session: every arm, and its reference arms a second time as repeat 1."""
     timed = [(arm, 0, timing) for arm, timing in session.timings.items()]
     again = [(arm, 1, timing) for arm, timing in session.again.items()]
-    return [_row(session, *one) for one in (*timed, *again)]
+    contest = session.contest
+    words = f"--plan {contest.name} --size {contest.size} --impls {session.impl}"
+    command = f"python -m rmsrepro.bench steps {words}{f' --threads {threads}' if threads else ''}"
+    return [_row(session, command, *one) for one in (*timed, *again)]
 
 
-def _row(session: Session, arm: str, repeat: int, timing: Timing) -> dict[str, Any]:
+def _row(session: Session, command: str, arm: str, repeat: int, timing: Timing) -> dict[str, Any]:
     contest = session.contest
     device = torch.cuda.get_device_name() if session.device == "cuda" else None
     return {
@@ -55,7 +61,7 @@ def _row(session: Session, arm: str, repeat: int, timing: Timing) -> dict[str, A
         "session": session.name,
         "repeat": repeat,
         "block_ms": block_ms(timing.block_us),
-        "command": f"python -m rmsrepro.bench steps --plan {contest.name} --size {contest.size} --impls {session.impl}",
+        "command": command,
         "conditions": {
             **session.conditions,
             "threads": torch.get_num_threads(),

@@ -34,10 +34,6 @@ def to_markdown(session: Session) -> str:
     return "\n".join(lines)
 
 
-def _free(bound: Ratio) -> str:
-    return f"{max(1.0, bound.value):.2f}x as fast"
-
-
 def _times(timing: Timing) -> str:
     return f"{timing.median_us / 1000:.2f} | {timing.iqr_us / 1000:.2f}"
 

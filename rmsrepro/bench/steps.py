@@ -41,19 +41,33 @@ def main(argv: Sequence[str]) -> int:
     contests = _contests(args, size)
     about = machine.describe(device.type)
     print(", ".join(f"{key} {value}" for key, value in about.items() if value), "\n", flush=True)
-    sessions, faults = _run(args, contests, device)
-    if args.json:
-        write_json_atomic(Path(args.json), {"schema": 1, "machine": about, "sessions": sessions})
+    sessions: list[dict[str, Any]] = []
+    try:
+        faults = _run(args, contests, device, sessions)
+    finally:
+        if args.json and sessions:
+            write_json_atomic(Path(args.json), {"schema": 1, "machine": about, "sessions": sessions})
     return 1 if faults or not sessions else 0
 
 
-def _run(args: Namespace, contests: Sequence[Contest], device: torch.device) -> tuple[list[dict[str, Any]], int]:
-    """Time every contest in every implementation, each with its share of the time that is left."""
-    found, faults, folder = [], 0, publishing_folder(args)
+def _run(args: Namespace, contests: Sequence[Contest], device: torch.device, sessions: list[dict[str, Any]]) -> int:
+    """Time every contest in every implementation, each with its share of the time that is left.
+
+    Sessions are appended to `sessions`; returns how many could not be timed. The implementations take turns over all
+    contests, so that a budget which ends early leaves out a whole implementation last.
+    """
+    faults, folder, took_s = 0, publishing_folder(args), {contest.name: 0.0 for contest in contests}
     deadline_s = time.monotonic() + args.budget_s
-    pairs = [(contest, impl) for contest in contests for impl in args.impls]
+    pairs = [(contest, impl) for impl in args.impls for contest in contests]
     for number, (contest, impl) in enumerate(pairs):
         started_s = time.monotonic()
+        if number and started_s + took_s[contest.name] > deadline_s:
+            _say(
+                f"not timed: {contest.name}, impl {impl}: nothing is left of {args.budget_s:.0f} s; "
+                f"time it alone, or raise --budget-s"
+            )
+            faults += 1
+            continue
         share_s = max(deadline_s - started_s, 0.0) / (len(pairs) - number)
         try:
             session = run_session(
@@ -68,14 +82,13 @@ def _run(args: Namespace, contests: Sequence[Contest], device: torch.device) -> 
         if session is None:
             continue
         print(step_table.to_markdown(session), "\n", flush=True)
-        found.append(step_table.as_dict(session))
+        sessions.append(step_table.as_dict(session))
         if args.publish:
-            _say(f"written to {publish(session, folder)}")
-        if time.monotonic() - started_s > share_s * 1.5:
-            _say(
-                f"{contest.name}, impl {impl}: took {time.monotonic() - started_s:.0f} s of a share of {share_s:.0f} s"
-            )
-    return found, faults
+            _say(f"written to {publish(session, folder, args.threads)}")
+        took_s[contest.name] = time.monotonic() - started_s
+        if took_s[contest.name] > share_s * 1.5:
+            _say(f"{contest.name}, impl {impl}: took {took_s[contest.name]:.0f} s of a share of {share_s:.0f} s")
+    return faults
 
 
 def _contests(args: Namespace, size: str) -> list[Contest]:
@@ -84,6 +97,11 @@ def _contests(args: Namespace, size: str) -> list[Contest]:
             raise ConfigError(f"task={args.task}: known are {', '.join(option_names('task'))}")
         return [contest_of_task(args.task, args.norms or step_options.NORMS, size, args.overrides)]
     if args.plan:
+        runs_plan = load_plan(args.plan).runs_plan
+        if args.publish and runs_plan != args.plan:
+            raise ConfigError(
+                f"--publish: {args.plan} shows runs of {runs_plan}; name that one, whose arms are all timed"
+            )
         return [contest_of_plan(args.plan, size, args.overrides)]
     return [contest_of_plan(name, size, args.overrides) for name in timed_plans()]
 

@@ -74,7 +74,8 @@ class NormFactory:
     def resolved_impl(self, device: str = "cpu") -> str:
         """Return what computes the norm on `device`; raises ConfigError where the asked `impl` cannot.
 
-        `auto` becomes what it stands for. No norm at all, and norms without kernels, run torch's operations.
+        `auto` becomes what it stands for, and `torch` the composed formula where torch has no such operation. No norm
+        at all, and norms without kernels, run torch's operations.
         """
         cfg, op = self.cfg, self.family.op
         if op is not None:
@@ -91,7 +92,7 @@ class NormFactory:
                 gain_offset=cfg.gain_offset,
                 cast_before_gain=cfg.cast_before_gain,
             )
-            return chosen if self.impl in ("auto", "fused") else self.impl
+            return self.impl if self.impl in ("composed", "compile") else chosen
         if self.impl == "fused" and self.cfg.name != "none":
             raise ConfigError(f"impl=fused: there is no fused kernel for norm={self.cfg.name}; use impl=auto")
         return "torch" if self.impl in ("auto", "fused") else self.impl

@@ -28,6 +28,7 @@ from rmsrepro.report.cells import Cell
 from rmsrepro.report.records import TimingRecord, read_records
 from rmsrepro.report.runs_index import build_index
 from rmsrepro.report.tables import build_tables
+from rmsrepro.runs.atomic import read_jsonl
 from rmsrepro.sweep.plan import load_plan
 from rmsrepro.tasks.base import Batch, build_task
 
@@ -193,6 +194,30 @@ def test_the_command_times_every_arm_and_names_those_that_an_impl_cannot_compute
     assert "arm batchnorm is not timed with impl=fused" in capsys.readouterr().err
 
 
+def test_a_session_of_torch_s_operations_leaves_out_norms_that_torch_does_not_have(capsys):
+    words = ["task=mnist", "size=tiny", "norms=none,layernorm,prmsnorm,l2norm", "impls=torch", *SMALL]
+    assert steps.main([*words, "--blocks", "3", "--block-ms", "1", "--budget-s", "5", "--device", "cpu"]) == 0
+    out, err = capsys.readouterr()
+    assert "| layernorm |" in out
+    for norm in ("prmsnorm", "l2norm"):
+        assert f"| {norm} |" not in out
+        assert f"arm {norm} is not timed with impl=torch: torch has no operation for this norm" in err
+
+
+def test_a_budget_that_is_used_up_leaves_out_the_last_implementations_and_keeps_what_was_timed(tmp_path, capsys):
+    file = tmp_path / "steps.json"
+    words = ["task=mnist", "size=tiny", "norms=layernorm,rmsnorm", "impls=composed,torch", *SMALL]
+    assert steps.main([*words, "--blocks", "3", "--budget-s", "0.001", "--device", "cpu", "--json", str(file)]) == 1
+    assert [session["impl"] for session in json.loads(file.read_text())["sessions"]] == ["composed"]
+    assert "impl torch: nothing is left of 0 s" in capsys.readouterr().err
+
+
+def test_a_session_of_chosen_threads_says_so_in_its_command(tmp_path):
+    contest = contest_of_plan("table10", "small")
+    path = publish(made_up(contest, layernorm=(1.0, 1.0, 1.1)), tmp_path, threads=3)
+    assert all(row["command"].endswith("--impls composed --threads 3") for row in read_jsonl(path))
+
+
 def test_tables_with_times_are_timed_each_set_of_runs_once():
     found = steps.timed_plans()
     assert {"table10", "mnist", "lstm_lm"} <= set(found)
@@ -207,6 +232,9 @@ def test_tables_with_times_are_timed_each_set_of_runs_once():
         (["--plan", "table11"], "known plans are"),
         (["--plan", "table1"], "has no runs"),
         (["task=mnist", "--publish"], "name it with --plan NAME"),
+        (["--plan", "mnist", "--publish", "train.batch_size=4"], "train.batch_size=4: records are of the plan's own"),
+        (["--plan", "mnist", "--publish", "impls=auto"], "impls=auto: it stands for several"),
+        (["--plan", "figure1", "--publish"], "figure1 shows runs of table2; name that one"),
         (["--plan", "mnist", "norms=none"], "a plan's arms choose the norms"),
         (["task=mnist", "norm=none"], "norm=none: allowed are overrides"),
         (["task=mnist", "norms=nrom", "size=tiny"], "norm=nrom: known are"),
