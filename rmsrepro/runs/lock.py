@@ -28,9 +28,10 @@ def exclusive_lock(lock_file: Path) -> Generator[None]:
 
     A flock: released when the process ends in whatever way. Children made by fork drop their copy, so a
     data worker that outlives a killed trainer does not keep the run locked.
-    Raises RunLockedError when it is taken, ConfigError when the file system knows no locks.
+    Raises RunLockedError when it is taken, ConfigError when it cannot be written or the file system knows no locks.
     """
-    descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o666)
+    with _writing(lock_file):
+        descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if not _acquire(descriptor, lock_file):
             holder = read_holder(lock_file)
@@ -43,8 +44,9 @@ def exclusive_lock(lock_file: Path) -> Generator[None]:
             "host": os.uname().nodename,
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+        with _writing(lock_file):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(holder).encode(), 0)
         _held_descriptors.add(descriptor)
         yield
     finally:
@@ -77,6 +79,17 @@ def read_holder(lock_file: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return holder if isinstance(holder, dict) else {}
+
+
+@contextmanager
+def _writing(lock_file: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"runs.root: cannot write {lock_file} ({error.strerror});"
+            " make room there, or set runs.root=DIR or RMSREPRO_RUNS to a directory that can be written"
+        ) from error
 
 
 def _acquire(descriptor: int, lock_file: Path) -> bool:

@@ -10,12 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import FrameType
 
+from rmsrepro.errors import UserError
 from rmsrepro.runs.lock import is_locked
 from rmsrepro.runs.progress import format_duration
 from rmsrepro.runs.rundir import RunStatus
 from rmsrepro.sweep.claim import claim, is_claimed
 from rmsrepro.sweep.launcher import Job, Launcher, console_of
-from rmsrepro.sweep.outcome import Outcome, ended, last_line
+from rmsrepro.sweep.outcome import Outcome, ended, last_line, not_started
 from rmsrepro.sweep.specs import Spec
 from rmsrepro.sweep.states import FAILED
 
@@ -78,7 +79,11 @@ class Sweep:
             if spec.rundir.is_done():
                 self._outcomes.append(Outcome(spec, "done", elsewhere=True))
                 continue
-            held = claim(spec.rundir)
+            try:
+                held = claim(spec.rundir)
+            except (UserError, OSError) as error:
+                self._note(not_started(spec, error))
+                continue
             if held is None:
                 self._leave_to_others(spec)
             elif spec.rundir.is_done():  # another sweep has just finished it
@@ -91,6 +96,11 @@ class Sweep:
         before = spec.rundir.status()
         try:
             self._at_work.append(_AtWork(spec, self._launcher.start(spec), held, before))
+        except (UserError, OSError) as error:
+            outcome = not_started(spec, error, claimed=True)
+            held.close()
+            self._note(outcome)
+            return
         except BaseException:
             held.close()
             raise
@@ -111,9 +121,7 @@ class Sweep:
                 continue
             outcome = ended(work.spec, code, work.before)
             work.held.close()
-            self._outcomes.append(outcome)
-            took = format_duration(time.monotonic() - work.started_s)
-            self._say(f"[{len(self._outcomes)}/{self._total}] {describe(outcome)} ({took})")
+            self._note(outcome, format_duration(time.monotonic() - work.started_s))
 
     def _leave_to_others(self, spec: Spec) -> None:
         self._say(f"{spec.name}: another process works on it; waiting for it")
@@ -131,13 +139,15 @@ class Sweep:
             self._others.remove(entry)
             status = spec.rundir.status()
             if done:
-                self._outcomes.append(Outcome(spec, "done", elsewhere=True))
+                self._note(Outcome(spec, "done", elsewhere=True), "by another process")
             elif status is not None and status != before and status.state in FAILED:
-                self._outcomes.append(ended(spec, 1, before))
+                self._note(ended(spec, 1, before), "by another process")
             else:
                 self._pending.append(spec)
-                continue
-            self._say(f"[{len(self._outcomes)}/{self._total}] {describe(self._outcomes[-1])} (by another process)")
+
+    def _note(self, outcome: Outcome, how: str = "not started") -> None:
+        self._outcomes.append(outcome)
+        self._say(f"[{len(self._outcomes)}/{self._total}] {describe(outcome)} ({how})")
 
     def _say_how_far(self) -> None:
         if time.monotonic() - self._said_s < SAY_S:

@@ -34,7 +34,7 @@ class Launcher(Protocol):
     limit: int
 
     def start(self, spec: Spec) -> Job:
-        """Start one run in a process of its own."""
+        """Start one run in a process of its own; raises UserError or OSError where it cannot be started."""
 
 
 def console_of(spec: Spec) -> Path:
@@ -51,7 +51,7 @@ class LocalLauncher:
 
     def start(self, spec: Spec) -> Job:
         """Start a run in the next free slot."""
-        slot = self._free.pop(0)
+        slot = self._free[0]
         with slot.bound(), console_of(spec).open("wb") as console:
             process = subprocess.Popen(
                 [*self._program, *spec.overrides],
@@ -60,6 +60,7 @@ class LocalLauncher:
                 stderr=subprocess.STDOUT,
                 env={**environ, **slot.environment},
             )
+        self._free.remove(slot)  # only now: a run that cannot be started takes no place
         return _LocalJob(process, slot, self._free)
 
 

@@ -55,6 +55,14 @@ def ended(spec: Spec, code: int, before: RunStatus | None) -> Outcome:
     return Outcome(spec, "failed", message, console_of(spec))
 
 
+def not_started(spec: Spec, error: Exception, *, claimed: bool = False) -> Outcome:
+    """Return how a run ended that could not be started; a run that the sweep has `claimed` keeps that as its status."""
+    message = _one_line(error)
+    if claimed:
+        _write_failure(spec.rundir, 1, message)
+    return Outcome(spec, "failed", message)
+
+
 def last_line(file: Path) -> str:
     """Return the last line of a file that is not empty; nothing where there is none."""
     try:

@@ -79,9 +79,16 @@ class SubmititLauncher:
         self._executor.update_parameters(**slurm_parameters(options.slurm, gpu=gpu and cluster == "slurm"))
 
     def start(self, spec: Spec) -> Job:
-        """Queue one run."""
-        words = [*self._program, *spec.overrides]
-        return _SubmittedJob(self._executor.submit(RunOnNode(words, Path.cwd(), console_of(spec))))
+        """Queue one run; raises ConfigError with what the queue says where it refuses the job."""
+        run = RunOnNode([*self._program, *spec.overrides], Path.cwd(), console_of(spec))
+        utils = importlib.import_module("submitit.core.utils")
+        try:
+            return _SubmittedJob(self._executor.submit(run))
+        except (utils.FailedJobError, utils.FailedSubmissionError) as error:
+            raise ConfigError(
+                f"launcher=slurm: the job was refused ({' '.join(str(error).split()) or 'sbatch does not say why'});"
+                " see to slurm.KEY= or, where it is one job too many, workers=N, then repeat the sweep"
+            ) from error
 
 
 class _SubmittedJob:

@@ -1,6 +1,7 @@
 import fcntl
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -8,8 +9,8 @@ import threading
 
 import pytest
 
-from rmsrepro.errors import UserError
-from rmsrepro.runs.lock import RunLockedError
+from rmsrepro.errors import ConfigError, UserError
+from rmsrepro.runs.lock import RunLockedError, exclusive_lock
 from rmsrepro.runs.rundir import RunDir
 
 HOLD = """
@@ -79,6 +80,24 @@ def test_somebody_asking_for_the_state_does_not_make_a_starting_run_fail(tmp_pat
     fcntl.flock(asking, fcntl.LOCK_SH)  # what `is_locked` does for a moment
     threading.Timer(0.08, os.close, [asking]).start()
     with run.lock():
+        pass
+
+
+def test_a_lock_file_that_cannot_be_written_is_refused_in_one_line(tmp_path):
+    lock_file = tmp_path / ".lock"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # as on a full disk, files can be made but not written
+    try:
+        with pytest.raises(ConfigError) as full, exclusive_lock(lock_file):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with pytest.raises(ConfigError) as no_folder, exclusive_lock(lock_file / ".lock"):
+        pass
+    for error in (full, no_folder):
+        assert f"runs.root: cannot write {lock_file}" in str(error.value)
+        assert "\n" not in str(error.value)
+    with exclusive_lock(lock_file):
         pass
 
 

@@ -10,6 +10,11 @@ import pytest
 
 from rmsrepro.runs.rundir import RunDir
 from rmsrepro.sweep.claim import claim, is_claimed
+from rmsrepro.sweep.driver import Sweep
+from rmsrepro.sweep.launcher import LocalLauncher
+from rmsrepro.sweep.options import parse
+from rmsrepro.sweep.slots import Slot
+from rmsrepro.sweep.specs import build_specs
 
 ARMS = "arms=baseline,layernorm,rmsnorm"
 
@@ -59,6 +64,42 @@ def test_a_failure_stops_no_other_run_and_only_it_is_tried_again(sweep, made, pl
         "layernorm 1": 2,
         "layernorm 2": 2,
     }
+
+
+def test_a_run_whose_directory_cannot_be_made_stops_no_other(sweep, made, root):
+    (root / "mnist").mkdir(parents=True)
+    (root / "mnist" / "layernorm").touch()
+    code, _, err = sweep(ARMS, "seeds=1", "workers=1")
+    assert code == 1
+    assert made() == {"none 1": 1, "rmsnorm 1": 1}
+    (line,) = [line for line in err.splitlines() if line.startswith("  mnist/layernorm seed 1: failed: ")]
+    assert "runs.root: cannot write to" in line
+    assert "error: " not in err
+
+
+def test_a_run_that_cannot_be_started_gives_its_place_back(root):
+    specs = build_specs(parse(["plan=mnist", "size=tiny", "seeds=1", "arms=layernorm,rmsnorm", "device=cpu"]))
+    outcomes = Sweep(specs, LocalLauncher([Slot()], ["/no/such/program"]), lambda line: None).run()
+    assert [outcome.state for outcome in outcomes] == ["failed", "failed"]
+    assert all("No such file" in outcome.message for outcome in outcomes)
+    assert states(root) == {"layernorm": "failed", "rmsnorm": "failed"}
+    assert not any(is_claimed(spec.rundir) for spec in specs)
+
+
+def test_a_job_that_the_queue_refuses_is_a_failed_run(sweep, root, tmp_path, monkeypatch):
+    pytest.importorskip("submitit")
+    for name, line in (("srun", "true"), ("sbatch", "echo 'sbatch: error: MaxSubmitJobs' >&2; exit 1")):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{line}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    code, _, err = sweep("arms=layernorm,rmsnorm", "seeds=1", "launcher=slurm")
+    assert code == 1
+    assert "Traceback" not in err
+    said = "failed: launcher=slurm: the job was refused (sbatch: error: MaxSubmitJobs)"
+    assert all(f"  mnist/{arm} seed 1: {said}" in err for arm in ("layernorm", "rmsnorm"))
+    assert states(root) == {"layernorm": "failed", "rmsnorm": "failed"}
 
 
 @pytest.mark.parametrize(
