@@ -8,7 +8,7 @@ from typing import Any
 
 from rmsrepro.runs.progress import format_duration
 from rmsrepro.sweep.outcome import Outcome
-from rmsrepro.sweep.states import FAILED, RunState, count, remaining_s
+from rmsrepro.sweep.states import FAILED, RunState, count, places, remaining_s
 
 SCHEMA = 1
 
@@ -76,5 +76,6 @@ def _estimate(states: Sequence[RunState], workers: int) -> str:
     left_s = remaining_s(states, workers)
     if left_s is None:
         return "time left: unknown until a run of the plan is done"
-    at_a_time = "one run" if workers == 1 else f"{workers} runs"
+    at_once = places(states, workers)
+    at_a_time = "one run" if at_once == 1 else f"{at_once} runs"
     return f"time left: about {format_duration(left_s)} of training, {at_a_time} at a time"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rmsrepro.errors import DataError
+from rmsrepro.runs.lock import is_locked
 from rmsrepro.runs.result import read_result
 from rmsrepro.sweep.claim import is_claimed
 from rmsrepro.sweep.specs import Spec
@@ -60,7 +62,9 @@ def run_state(spec: Spec) -> RunState:
         except DataError as error:
             damage = f"{' '.join(str(error).split())}, as the next sweep does"
     if is_claimed(rundir):
-        return RunState(spec, "running", running_s=_age_s(status.updated) if status else 0.0)
+        # A run that was claimed a moment ago still has the status, and the age, of its last attempt.
+        at_work = status is not None and status.state == "running" and is_locked(rundir.lock_file)
+        return RunState(spec, "running", running_s=_age_s(status.updated) if status and at_work else 0.0)
     if damage:
         return RunState(spec, "damaged", damage)
     if status is None:
@@ -78,19 +82,28 @@ def count(states: Sequence[RunState]) -> dict[str, int]:
 def remaining_s(states: Sequence[RunState], workers: int) -> float | None:
     """Estimate the training time that is left, from finished runs of the same arm, else of the same plan.
 
+    Runs take their places as in the sweep: those at work have theirs, each of the others the next that is free.
     None where nothing is finished to go by. Loading data, evaluations and start-up come on top.
     """
-    finished = [one for one in states if one.train_s is not None]
-    left_s = 0.0
-    for one in states:
-        if one.state == "done":
-            continue
-        own = [other for other in finished if (other.spec.plan, other.spec.arm) == (one.spec.plan, one.spec.arm)]
-        like = own or [other for other in finished if other.spec.plan == one.spec.plan]
-        if not like:
+    left = sorted((one for one in states if one.state != "done"), key=lambda one: one.state != "running")
+    free_in_s = [0.0] * max(1, min(places(states, workers), len(left)))
+    for one in left:
+        train_s = _expected_train_s(one, states)
+        if train_s is None:
             return None
-        left_s += max(0.0, statistics.median(other.train_s or 0.0 for other in like) - one.running_s)
-    return left_s / max(1, workers)
+        heapq.heapreplace(free_in_s, free_in_s[0] + max(0.0, train_s - one.running_s))
+    return max(free_in_s)
+
+
+def places(states: Sequence[RunState], workers: int) -> int:
+    """Return how many runs are made at a time: `workers`, or more where other sweeps have more at work."""
+    return max(1, workers, sum(one.state == "running" for one in states))
+
+
+def _expected_train_s(run: RunState, states: Sequence[RunState]) -> float | None:
+    like = [one for one in states if one.train_s is not None and one.spec.plan == run.spec.plan]
+    own = [one for one in like if one.spec.arm == run.spec.arm]
+    return statistics.median(one.train_s or 0.0 for one in own or like) if like else None
 
 
 def _age_s(updated: str) -> float:

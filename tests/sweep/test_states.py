@@ -1,11 +1,14 @@
 """What --status says, and what the finished runs came to."""
 
 import json
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sweep.stand_in import result
 
 from rmsrepro.runs.atomic import write_json_atomic
+from rmsrepro.sweep.claim import claim
 from rmsrepro.sweep.display import status_text
 from rmsrepro.sweep.options import parse
 from rmsrepro.sweep.results import arm_results, results_text
@@ -47,7 +50,34 @@ def test_the_time_left_follows_the_same_arm_else_the_same_plan(specs):
     finish(first_layernorm, 100.0)
     assert remaining_s([run_state(spec) for spec in specs], 1) == 300
     finish(first_rmsnorm, 20.0)
-    assert remaining_s([run_state(spec) for spec in specs], 2) == 60
+    assert remaining_s([run_state(spec) for spec in specs], 1) == 120
+    # Two workers: 100 s and 20 s side by side. A third has nothing to do.
+    assert remaining_s([run_state(spec) for spec in specs], 2) == 100
+    assert remaining_s([run_state(spec) for spec in specs], 3) == 100
+
+
+def test_no_run_is_shared_among_workers_in_the_time_left(specs):
+    done, *others = specs
+    finish(done, 3600.0)
+    assert remaining_s([run_state(spec) for spec in specs], 2) == 7200
+    with others[0].rundir.lock(), others[1].rundir.lock():  # two sweeps of one worker each
+        states = [run_state(spec) for spec in specs]
+        assert remaining_s(states, 1) == 7200
+        assert "2 runs at a time" in status_text(states, "tiny", 1)
+
+
+def test_only_a_run_at_work_has_used_up_some_of_its_time(specs):
+    done, failed, killed, at_work = specs
+    finish(done, 3600.0)
+    old = (datetime.now(UTC) - timedelta(minutes=30)).isoformat()
+    for spec, state in ((failed, "failed"), (killed, "running"), (at_work, "running")):
+        spec.rundir.create()
+        write_json_atomic(spec.rundir.status_json, {"state": state, "updated": old})
+    # Claimed again, the first two have not begun.
+    with closing(claim(failed.rundir)), closing(claim(killed.rundir)), at_work.rundir.lock():
+        states = [run_state(spec) for spec in specs]
+    assert [one.state for one in states] == ["done", "running", "running", "running"]
+    assert [round(one.running_s / 60) for one in states] == [0, 0, 0, 30]
 
 
 def test_step_times_are_divided_by_layernorms_on_the_same_hardware_only(specs):
