@@ -79,7 +79,11 @@ def _run(options: Options, specs: Sequence[Spec]) -> int:
     if sweep.received:
         return 128 + sweep.received
     if outcomes:
-        log_summaries(specs, options.size)
+        try:
+            log_summaries(specs, options.size)
+        except KeyboardInterrupt:
+            _say("interrupted: the runs have ended, and W&B has no whole summary of the sweep")
+            return 130
     return 0 if all(outcome.state == "done" for outcome in outcomes) else 1
 
 

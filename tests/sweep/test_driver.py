@@ -3,12 +3,15 @@
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from sweep import sweeping
 
 from rmsrepro.runs.rundir import RunDir
+from rmsrepro.sweep import cli
 from rmsrepro.sweep.claim import claim, is_claimed
 from rmsrepro.sweep.driver import Sweep
 from rmsrepro.sweep.launcher import LocalLauncher
@@ -171,6 +174,18 @@ def test_a_signal_lets_the_runs_save_and_starts_no_more(start, made, play, root,
     assert states(root) == {"none": "interrupted"}
     assert "0 of 3 runs done" in err
     assert "2 not started" in err
+
+
+def test_an_interrupted_summary_leaves_the_runs_as_they_ended(made, root, monkeypatch, capsys):
+    def interrupted(specs, size):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "log_summaries", interrupted)
+    monkeypatch.setattr(cli, "LocalLauncher", sweeping.StandIns)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    assert cli.main([*sweeping.BASE, "arms=rmsnorm", "seeds=1"]) == 130
+    assert states(root) == {"rmsnorm": "done"}
+    assert capsys.readouterr().err.splitlines()[-1].startswith("interrupted: the runs have ended, and W&B has no whole")
 
 
 def test_submitted_runs_end_as_local_ones_do(sweep, made, play):
