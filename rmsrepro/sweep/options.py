@@ -32,6 +32,8 @@ _DECIDED = {
     "norm": "the plan's arms choose the norm; arms=NAME takes some of them",
     "runs.overwrite": "a sweep throws no finished run away; remove its directory to have it made again",
 }
+#: Of a number on the command line.
+_MAX_DIGITS = 18
 
 
 @dataclass
@@ -86,7 +88,7 @@ def _take(options: Options, key: str, value: str) -> bool:
     elif key == "launcher":
         options.launcher = value
     elif key == "workers":
-        options.workers = _positive(key, value)
+        options.workers = whole_number(key, value, "a whole number of 1 or more", least=1)
     elif key.startswith("slurm."):
         options.slurm[key.removeprefix("slurm.")] = value
     elif decided is not None:
@@ -110,10 +112,8 @@ def _check(options: Options) -> None:
 
 
 def _seeds(value: str) -> list[int]:
-    words = _list("seeds", value)
-    if not all(word.isdecimal() for word in words):
-        raise ConfigError(f"seeds={value}: expected whole numbers of 0 or more, such as seeds=1,2,3")
-    seeds = [int(word) for word in words]
+    expected = "whole numbers of 0 or more, such as seeds=1,2,3"
+    seeds = [whole_number("seeds", word, expected) for word in _list("seeds", value)]
     if len(set(seeds)) != len(seeds):
         raise ConfigError(f"seeds={value}: each seed counts once")
     return seeds
@@ -126,10 +126,13 @@ def _list(key: str, value: str) -> list[str]:
     return words
 
 
-def _positive(key: str, value: str) -> int:
-    if not value.isdecimal() or int(value) < 1:
-        raise ConfigError(f"{key}={value}: expected a whole number of 1 or more")
-    return int(value)
+def whole_number(key: str, word: str, expected: str, least: int = 0) -> int:
+    """Read a whole number of `least` or more; raises ConfigError that says what of `key` is `expected`."""
+    if len(word) > _MAX_DIGITS:  # Python itself reads none of thousands of digits
+        raise ConfigError(f"{key}={word[:_MAX_DIGITS]}...: expected {expected}, not {len(word)} characters")
+    if not word.isdecimal() or int(word) < least:
+        raise ConfigError(f"{key}={word}: expected {expected}")
+    return int(word)
 
 
 def _output_file(name: str) -> Path:

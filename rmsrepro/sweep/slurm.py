@@ -16,7 +16,7 @@ from typing import Any
 
 from rmsrepro.errors import ConfigError
 from rmsrepro.sweep.launcher import PROGRAM, Job, console_of
-from rmsrepro.sweep.options import Options
+from rmsrepro.sweep.options import Options, whole_number
 from rmsrepro.sweep.specs import Spec
 
 #: Below the folder of all runs: submitit's own files.
@@ -119,9 +119,7 @@ def slurm_parameters(given: dict[str, str], *, gpu: bool) -> dict[str, Any]:
             additional[key] = value
             continue
         name, kind = _SHORT[key]
-        if kind is int and not value.isdecimal():
-            raise ConfigError(f"slurm.{key}={value}: expected a whole number")
-        parameters[name] = kind(value)
+        parameters[name] = whole_number(f"slurm.{key}", value, "a whole number") if kind is int else value
     return parameters | ({"slurm_additional_parameters": additional} if additional else {})
 
 

@@ -11,6 +11,7 @@ from rmsrepro.sweep import cli
 from rmsrepro.sweep import specs as specs_module
 from rmsrepro.sweep.options import parse
 from rmsrepro.sweep.plan import Plan
+from rmsrepro.sweep.slurm import slurm_parameters
 from rmsrepro.sweep.specs import build_specs
 
 
@@ -26,8 +27,10 @@ def specs(*words):
         ("arms=layrnorm", "no arm layrnorm; it has baseline, batchnorm, layernorm"),
         ("seeds=1,1", "each seed counts once"),
         ("seeds=1,x", "expected whole numbers"),
+        ("seeds=1," + 5000 * "9", "seeds=999999999999999999...: expected whole numbers"),
         ("seeds=4294967296", "allowed is 0 to 4294967295"),
         ("workers=0", "whole number of 1 or more"),
+        ("workers=" + 5000 * "9", "workers=999999999999999999...: expected a whole number of 1 or more"),
         ("workers=1000", "a processor for each"),
         ("launcher=pbs", "allowed are local, slurm"),
         ("slurm.time=3", "means nothing with launcher=local"),
@@ -53,6 +56,18 @@ def test_a_fault_is_refused_before_anything_starts(word, said, capsys, root):
     assert len(captured.err.splitlines()) == 1
     assert said in captured.err
     assert not root.exists()
+
+
+def test_a_number_for_slurm_is_checked():
+    for value in ("1h", 5000 * "9"):
+        with pytest.raises(ConfigError, match=r"slurm.time=\S+ expected a whole number"):
+            slurm_parameters({"time": value}, gpu=False)
+    assert slurm_parameters({"time": "90", "partition": "12"}, gpu=True) == {
+        "name": "rmsrepro",
+        "timeout_min": 90,
+        "gpus_per_node": 1,
+        "slurm_partition": "12",
+    }
 
 
 def test_a_plan_must_be_named(capsys):
