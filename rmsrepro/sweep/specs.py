@@ -63,13 +63,25 @@ def _of_plan(plan: Plan, options: Options) -> Iterable[Spec]:
     composed = {}
     for arm in arms:
         overrides = strongest([*plan.overrides(arm, options.size), *options.overrides, *group])
-        composed[arm] = overrides, compose_checked(f"plan={plan.name}, arm {arm}", [*overrides, f"seed={seeds[0]}"])
+        composed[arm] = overrides, compose_checked(_what(plan, arm), [*overrides, f"seed={seeds[0]}"])
     for seed in seeds:
         for arm, (overrides, config) in composed.items():
-            # Nothing but the seed itself depends on the seed; composing anew would take a fifth of a second a run.
-            seeded = replace(config, seed=seed)
-            seeded.validate()
-            yield Spec(plan.runs_plan, arm, seed, (*overrides, f"seed={seed}"), seeded, run_directory(seeded))
+            words = [*overrides, f"seed={seed}"]
+            seeded = _with_seed(config, seed, words, _what(plan, arm))
+            yield Spec(plan.runs_plan, arm, seed, tuple(words), seeded, run_directory(seeded))
+
+
+def _with_seed(config: Config, seed: int, words: list[str], what: str) -> Config:
+    if seed != config.seed and any("${" in word for word in words):  # what it stands for may depend on the seed
+        return compose_checked(what, words)
+    # Nothing else depends on the seed; composing anew would take a fifth of a second a run.
+    seeded = replace(config, seed=seed)
+    seeded.validate()
+    return seeded
+
+
+def _what(plan: Plan, arm: str) -> str:
+    return f"plan={plan.name}, arm {arm}"
 
 
 def compose_checked(what: str, overrides: list[str]) -> Config:

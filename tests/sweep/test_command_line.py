@@ -13,6 +13,7 @@ from rmsrepro.sweep.options import parse
 from rmsrepro.sweep.plan import Plan
 from rmsrepro.sweep.slurm import slurm_parameters
 from rmsrepro.sweep.specs import build_specs
+from rmsrepro.train.place import run_directory
 
 
 def specs(*words):
@@ -86,6 +87,14 @@ def test_a_run_of_a_sweep_is_the_run_that_its_command_makes():
 def test_an_override_is_stronger_than_the_plans_own():
     (spec,) = specs("plan=lstm_lm", "size=tiny", "arms=baseline", "seeds=1", "data=ptb")
     assert [word for word in spec.overrides if word.startswith("data=")] == ["data=ptb"]
+
+
+def test_an_override_may_name_the_seed(tmp_path):
+    found = specs("plan=mnist", "size=tiny", "arms=rmsnorm", "seeds=1,2", f"runs.root={tmp_path}/x${{seed}}")
+    assert [spec.rundir.path.parents[2] for spec in found] == [tmp_path / "x1", tmp_path / "x2"]
+    assert [run_directory(compose_config(list(spec.overrides))).path for spec in found] == [
+        spec.rundir.path for spec in found
+    ]
 
 
 def test_a_plan_that_shows_anothers_runs_has_those_runs():
