@@ -119,7 +119,7 @@ class Sweep:
                 work.held.close()
                 self._leave_to_others(work.spec)
                 continue
-            outcome = ended(work.spec, code, work.before)
+            outcome = ended(work.spec, code, work.before, work.job.lost)
             work.held.close()
             self._note(outcome, format_duration(time.monotonic() - work.started_s))
 

@@ -21,6 +21,9 @@ CONSOLE = "console"
 class Job(Protocol):
     """A run that has been started."""
 
+    lost: str
+    """Why the job ended without its run's exit code, where whatever ran it says so; else empty."""
+
     def poll(self) -> int | None:
         """Return the exit code, 128 + n where signal n killed the process, or None while it is at work."""
 
@@ -66,6 +69,7 @@ class LocalLauncher:
 
 class _LocalJob:
     def __init__(self, process: subprocess.Popen[bytes], slot: Slot, free: list[Slot]) -> None:
+        self.lost = ""
         self._process, self._slot, self._free = process, slot, free
         self._code: int | None = None
 

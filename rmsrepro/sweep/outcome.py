@@ -30,10 +30,11 @@ class Outcome:
     """Whether another process made the run."""
 
 
-def ended(spec: Spec, code: int, before: RunStatus | None) -> Outcome:
+def ended(spec: Spec, code: int, before: RunStatus | None, lost: str = "") -> Outcome:
     """Return how a run ended whose process left `code`; `before` is the status that it found when it started.
 
     A process that was killed, or refused the run before it began, has written no ending: it is written for it.
+    `lost` says why its job ended without its exit code, if it did.
     """
     rundir = spec.rundir
     if rundir.is_done():
@@ -46,6 +47,9 @@ def ended(spec: Spec, code: int, before: RunStatus | None) -> Outcome:
     if status is not None and wrote_ending:
         log = rundir.log if rundir.log.is_file() else console_of(spec)
         return Outcome(spec, status.state, _one_line(status.fields.get("message", "")), log)
+    if lost:  # its console may be an earlier attempt's
+        _write_failure(rundir, code, lost)
+        return Outcome(spec, "failed", lost)
     message = last_line(console_of(spec)) or "it printed nothing"
     if code > 128:
         message = f"killed by {_signal_name(code - 128)}; it had printed: {message}"

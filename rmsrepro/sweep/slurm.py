@@ -93,6 +93,7 @@ class SubmititLauncher:
 
 class _SubmittedJob:
     def __init__(self, job: Any) -> None:
+        self.lost = ""
         self._job, self._signalled = job, 0
 
     def poll(self) -> int | None:
@@ -100,7 +101,8 @@ class _SubmittedJob:
             return None
         try:
             code = self._job.result()
-        except Exception:  # submitit's errors, and whatever the job's process raised
+        except Exception as error:  # submitit's errors, and whatever the job's process raised
+            self.lost = f"{type(error).__name__}: {last_words(error)}; see {self._job.paths.stderr}"
             return 128 + self._signalled if self._signalled else 1
         return int(code)
 
@@ -121,6 +123,14 @@ def slurm_parameters(given: dict[str, str], *, gpu: bool) -> dict[str, Any]:
         name, kind = _SHORT[key]
         parameters[name] = whole_number(f"slurm.{key}", value, "a whole number") if kind is int else value
     return parameters | ({"slurm_additional_parameters": additional} if additional else {})
+
+
+def last_words(error: Exception) -> str:
+    """Return the last line of what submitit quotes of a job, or the job's state where it has nothing to quote."""
+    text = str(error)
+    for hint in ("You can check full logs", "No output/error stream produced"):  # where to look follows
+        text = text.partition(hint)[0]
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip(" -")), "it does not say why")
 
 
 def _submitit() -> Any:

@@ -17,6 +17,7 @@ from rmsrepro.sweep.driver import Sweep
 from rmsrepro.sweep.launcher import LocalLauncher
 from rmsrepro.sweep.options import parse
 from rmsrepro.sweep.slots import Slot
+from rmsrepro.sweep.slurm import SubmititLauncher, last_words
 from rmsrepro.sweep.specs import build_specs
 
 ARMS = "arms=baseline,layernorm,rmsnorm"
@@ -195,6 +196,24 @@ def test_submitted_runs_end_as_local_ones_do(sweep, made, play):
     assert code == 1
     assert "mnist/layernorm seed 1: failed: ValueError: of its own" in err
     assert "2 expected: 1 done, 0 running, 1 failed, 0 to do" in out
+
+
+def test_what_submitit_says_of_a_lost_job_is_how_its_run_ended(root):
+    pytest.importorskip("submitit")
+    words = ["plan=mnist", "size=tiny", "seeds=1", "arms=rmsnorm", "device=cpu", "launcher=submitit_local"]
+    options = parse(words)
+    launcher = SubmititLauncher(options, root / ".slurm", limit=1, gpu=False, program=["/no/such/program"])
+    (outcome,) = Sweep(build_specs(options), launcher, lambda line: None).run()
+    error, _, log = outcome.message.partition("; see ")
+    assert error == "FailedJobError: FileNotFoundError: [Errno 2] No such file or directory: '/no/such/program'"
+    assert Path(log).is_file()
+    (status,) = root.glob("*/*/*/status.json")
+    assert json.loads(status.read_text())["message"] == outcome.message
+
+
+def test_a_job_that_left_nothing_to_read_is_told_by_its_state():
+    said = "Job 1 has not\nproduced any output (state: NODE_FAIL)\nNo output/error stream produced ! Check: 1.out"
+    assert last_words(RuntimeError(said)) == "produced any output (state: NODE_FAIL)"
 
 
 def test_a_claim_ends_with_its_process(tmp_path):
