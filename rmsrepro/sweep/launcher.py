@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from os import environ
 from pathlib import Path
 from typing import Protocol
@@ -55,28 +56,31 @@ class LocalLauncher:
     def start(self, spec: Spec) -> Job:
         """Start a run in the next free slot."""
         slot = self._free[0]
-        with slot.bound(), console_of(spec).open("wb") as console:
+        gpu, held = slot.take_gpu()
+        with held, slot.bound(), console_of(spec).open("wb") as console:
             process = subprocess.Popen(
                 [*self._program, *spec.overrides],
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
-                env={**environ, **slot.environment},
+                env={**environ, **slot.environment, **gpu},
             )
+            kept = held.pop_all()
         self._free.remove(slot)  # only now: a run that cannot be started takes no place
-        return _LocalJob(process, slot, self._free)
+        return _LocalJob(process, slot, self._free, kept)
 
 
 class _LocalJob:
-    def __init__(self, process: subprocess.Popen[bytes], slot: Slot, free: list[Slot]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], slot: Slot, free: list[Slot], gpu: ExitStack) -> None:
         self.lost = ""
-        self._process, self._slot, self._free = process, slot, free
+        self._process, self._slot, self._free, self._gpu = process, slot, free, gpu
         self._code: int | None = None
 
     def poll(self) -> int | None:
         if self._code is None and (code := self._process.poll()) is not None:
             self._code = code if code >= 0 else 128 - code
             self._free.append(self._slot)
+            self._gpu.close()
         return self._code
 
     def send_signal(self, number: int) -> None:

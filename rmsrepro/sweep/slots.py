@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from rmsrepro.errors import ConfigError
+from rmsrepro.errors import ConfigError, UserError
+from rmsrepro.runs.lock import exclusive_lock, is_locked
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _NVIDIA_SMI_S = 20.0
@@ -27,6 +30,27 @@ class Slot:
     """The processors that it is bound to; none to leave it unbound."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What its processes have beside the sweep's own environment."""
+    gpus: tuple[str, ...] = ()
+    """The GPUs that it may take, its own first."""
+
+    def take_gpu(self) -> tuple[dict[str, str], ExitStack]:
+        """Return what makes a process use the first GPU that no sweep holds, and what to close when it has ended.
+
+        Sweeps of one user know of each other through locks below the temporary folder. The slot's own GPU is shared
+        where all are held or there can be no locks.
+        """
+        held, folder = ExitStack(), Path(tempfile.gettempdir()) / f"rmsrepro-gpus-{os.getuid()}"
+        for gpu in self.gpus:
+            lock_file = folder / gpu.replace("/", "-")
+            try:
+                folder.mkdir(mode=0o700, exist_ok=True)
+                if is_locked(lock_file):  # asked first, since taking a lock waits for its holder a while
+                    continue
+                held.enter_context(exclusive_lock(lock_file))
+            except (UserError, OSError):
+                continue
+            return {"CUDA_VISIBLE_DEVICES": gpu}, held
+        return {"CUDA_VISIBLE_DEVICES": self.gpus[0]} if self.gpus else {}, held
 
     @contextmanager
     def bound(self) -> Generator[None]:
@@ -55,14 +79,12 @@ def build_slots(workers: int | None, *, gpu: bool) -> list[Slot]:
     if count > len(cpus):
         raise ConfigError(f"workers={count}: allowed are 1 to {len(cpus)}, a processor for each")
     if count == 1:
-        return [Slot(environment={"CUDA_VISIBLE_DEVICES": gpus[0]} if gpus else {})]
+        return [Slot(gpus=tuple(gpus))]
     slots = []
     for number in range(count):
         share = tuple(cpus[number * len(cpus) // count : (number + 1) * len(cpus) // count])
         environment = {name: _threads(os.environ.get(name), len(share)) for name in _THREAD_VARIABLES}
-        if gpus:
-            environment["CUDA_VISIBLE_DEVICES"] = gpus[number]
-        slots.append(Slot(share, environment))
+        slots.append(Slot(share, environment, (*gpus[number:], *gpus[:number])))
     return slots
 
 
