@@ -83,14 +83,6 @@ class Plan:
         return strongest(parts)
 
 
-def expand(plan: Plan, size: str = "small", seeds: Sequence[int] | None = None) -> list[list[str]]:
-    """Return the override list of every run, seed by seed, so that a plan cut short has whole sets of arms."""
-    chosen = plan.seeds if seeds is None else list(seeds)
-    if len(set(chosen)) != len(chosen):
-        raise ConfigError(f"seeds={','.join(map(str, chosen))}: each seed counts once")
-    return [[*plan.overrides(arm, size), f"seed={seed}"] for seed in chosen for arm in plan.arms]
-
-
 def plan_names() -> list[str]:
     """List the plans there are: tables first, then figures, then what the paper does not have."""
     kinds = {"table": 0, "figure": 1}

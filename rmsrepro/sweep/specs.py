@@ -39,8 +39,9 @@ class Spec:
 
 
 def build_specs(options: Options) -> list[Spec]:
-    """Compose every run of the plans, seed by seed, each run once; touches no file of theirs.
+    """Compose every run of the plans, each run once; touches no file of theirs.
 
+    They come seed by seed, so that a plan cut short has whole sets of arms.
     Raises ConfigError for whatever one of the runs would be refused for. Free of torch.
     """
     found: dict[object, Spec] = {}

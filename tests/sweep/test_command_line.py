@@ -10,7 +10,7 @@ from rmsrepro.errors import ConfigError
 from rmsrepro.sweep import cli
 from rmsrepro.sweep import specs as specs_module
 from rmsrepro.sweep.options import parse
-from rmsrepro.sweep.plan import Plan
+from rmsrepro.sweep.plan import Plan, load_plan
 from rmsrepro.sweep.slurm import slurm_parameters
 from rmsrepro.sweep.specs import build_specs
 from rmsrepro.train.place import run_directory
@@ -74,6 +74,14 @@ def test_a_number_for_slurm_is_checked():
 def test_a_plan_must_be_named(capsys):
     assert cli.main([]) == 2
     assert "plan: not given" in capsys.readouterr().err
+
+
+def test_a_plans_runs_are_its_arms_times_seeds_seed_by_seed():
+    found = specs("plan=table10", "size=tiny", "seeds=4,7")
+    arms = list(load_plan("table10").arms)
+    assert [(spec.arm, spec.seed) for spec in found] == [(arm, seed) for seed in (4, 7) for arm in arms]
+    own = ("task=cifar10", "size=tiny", "norm=none", "track.group=plan:table10", "seed=4")
+    assert (len(arms), set(own) - set(found[0].overrides)) == (6, set())
 
 
 def test_a_run_of_a_sweep_is_the_run_that_its_command_makes():
