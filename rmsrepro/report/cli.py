@@ -19,6 +19,7 @@ from rmsrepro.errors import ConfigError, UserError
 from rmsrepro.report import csv_table, latex, markdown
 from rmsrepro.report.claims import load_table, table_names
 from rmsrepro.report.elsewhere import load_published, load_unsourced
+from rmsrepro.report.fields import printable
 from rmsrepro.report.figures import write_figures
 from rmsrepro.report.html.page import render_page
 from rmsrepro.report.overview import OUTCOMES, render_elsewhere, render_overview, tally
@@ -75,9 +76,10 @@ def main(argv: Sequence[str]) -> int:
         runs = runs_root(options.runs_root)
         index = build_index(options.published, runs)
         if options.runs_root and not runs.is_dir():
-            index.notes.append(f"runs.root={runs}: no such folder, so there are committed records only")
+            index.notes.append(printable(f"runs.root={runs}: no such folder, so there are committed records only"))
         if not options.published.is_dir():
-            index.notes.append(f"--published={options.published}: no such folder, so there are no committed records")
+            note = f"--published={options.published}: no such folder, so there are no committed records"
+            index.notes.append(printable(note))
         tables = {name: build_tables(load_plan(name), index, options.size) for name in options.plans or plan_names()}
         if options.check:
             return _check(tables, index)

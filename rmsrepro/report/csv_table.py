@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 
 from rmsrepro.report.cells import Cell
@@ -18,6 +19,7 @@ COLUMNS = (
     *("verdict", "verdict_rule", "verdict_reason", "state", "detail"),
     *("data", "metric", "impl", "hardware", "command", "runs"),
 )
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def render(tables: Sequence[Table]) -> str:
@@ -26,7 +28,7 @@ def render(tables: Sequence[Table]) -> str:
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for table in tables:
-        writer.writerows(_row(cell) for cell in table.cells)
+        writer.writerows(map(_on_one_line, map(_row, table.cells)))
     return text.getvalue()
 
 
@@ -38,8 +40,14 @@ def render_claims(tables: Iterable[ClaimTable]) -> str:
     writer.writeheader()
     for table in tables:
         for claim in table.all():
-            writer.writerow({**{name: getattr(claim, name) for name in fields}, "unit": claim.unit.name})
+            row = {name: getattr(claim, name) for name in fields}
+            writer.writerow(_on_one_line({**row, "unit": claim.unit.name}))
     return text.getvalue()
+
+
+def _on_one_line(row: dict[str, object]) -> dict[str, object]:
+    """Write line ends within a text as spaces: before Python 3.13 a carriage return alone is written without quotes."""
+    return {key: _LINE_END.sub(" ", part) if isinstance(part, str) else part for key, part in row.items()}
 
 
 def _row(cell: Cell) -> dict[str, object]:

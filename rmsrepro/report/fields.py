@@ -21,6 +21,28 @@ def text_or_none(row: Mapping[str, Any], key: str) -> str | None:
     return None if row.get(key) is None else text(row, key)
 
 
+def free_text(row: Mapping[str, Any], key: str) -> str:
+    """Return a text that says something and names nothing, as one printable line; empty if it is missing or null."""
+    value = row.get(key)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{key} {value!r}; expected text")
+    return one_line(value or "")
+
+
+def one_line(value: str) -> str:
+    """Return a text on one line that can be written, as a message of any library is not bound to be."""
+    return " ".join(printable(value).split())
+
+
+def printable(value: Any) -> Any:
+    """Return a JSON value whose texts can be written: bytes that were no UTF-8 are escaped, as in r"\udcff"."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {printable(key): printable(part) for key, part in value.items()}
+    return [printable(part) for part in value] if isinstance(value, list) else value
+
+
 def size_name(row: Mapping[str, Any]) -> str:
     """Return the size, one of those there are: tables of any other are shown nowhere."""
     value = text(row, "size")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rmsrepro.report.curves import CurveRecord, parse_curve
-from rmsrepro.report.fields import numbers, size_name, text, text_or_none, whole_number
+from rmsrepro.report.fields import free_text, numbers, printable, size_name, text, text_or_none, whole_number
 from rmsrepro.runs.atomic import atomic_writer, to_json
 from rmsrepro.runs.result import InvalidResultError, validate_result
 
@@ -40,7 +40,10 @@ class RunRecord:
     commit: str | None
     result: dict[str, Any] | None
     where: str
+    """Names the record's source in words: a run's directory, or the line of a committed file."""
     message: str = ""
+    folder: Path | None = None
+    """The run's directory where it is at hand; its name need not be text that can be written, `where` is."""
 
 
 @dataclass(frozen=True)
@@ -96,20 +99,21 @@ def read_records(path: Path) -> tuple[list[Record], list[str]]:
 
     A line that was cut short is one of those, as the last of a run's own log is not: nobody is still writing here.
     """
+    name = printable(path.name)
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        return [], [str(error)]
+        return [], [printable(str(error))]
     records: list[Record] = []
     complaints = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            records.append(_parse(_row(line), f"{path.name}:{number}"))
+            records.append(_parse(_row(line), f"{name}:{number}"))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             said = f"no key {error}" if isinstance(error, KeyError) else str(error)
-            complaints.append(f"{path.name}:{number}: {said}")
+            complaints.append(f"{name}:{number}: {said}")
     return records, complaints
 
 
@@ -186,7 +190,8 @@ def _run(row: dict[str, Any], where: str) -> RunRecord:
         commit=text_or_none(row, "commit"),
         result=result,
         where=where,
-        message=text_or_none(row, "message") or "",
+        message=free_text(row, "message"),
+        folder=None,
     )
 
 

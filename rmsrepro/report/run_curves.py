@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rmsrepro.errors import DataError
 from rmsrepro.report.curves import MOST_STEPS, CurveRecord, Point, thin
+from rmsrepro.report.fields import printable
 from rmsrepro.report.records import RunRecord
 from rmsrepro.runs.atomic import read_jsonl
 from rmsrepro.runs.rundir import RunDir
@@ -19,11 +20,13 @@ _NO_CURVES = ("train/lr", "train/grad_norm", "train/skipped_steps")
 
 def read_curves(run: RunRecord) -> list[CurveRecord]:
     """Return the curves of a run whose directory is at hand, of any other none; raises DataError, OSError."""
-    path = RunDir(Path(run.where)).metrics_jsonl
-    if not run.where or not path.is_file():
+    if run.folder is None:
+        return []
+    path = RunDir(run.folder).metrics_jsonl
+    if not path.is_file():
         return []
     curves = []
-    for metric, points in read_metrics(path).items():
+    for metric, points in printable(read_metrics(path)).items():
         steps, time_s, values = zip(*thin(points), strict=True)
         curves.append(
             CurveRecord(run.plan, run.arm, run.size, run.seed, run.variant, metric, steps, time_s, values, run.where)

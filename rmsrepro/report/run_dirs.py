@@ -19,7 +19,7 @@ from yaml import YAMLError
 from rmsrepro.compose import compose_config
 from rmsrepro.config import SIZES, UNHASHED
 from rmsrepro.errors import ConfigError, DataError
-from rmsrepro.report.fields import text_or_none
+from rmsrepro.report.fields import one_line, printable, text_or_none
 from rmsrepro.report.records import RunRecord
 from rmsrepro.runs.atomic import read_json
 from rmsrepro.runs.result import read_result
@@ -53,8 +53,8 @@ def read_run_dirs(runs_root: Path) -> tuple[list[RunRecord], list[str]]:
         try:
             record = _read(rundir)
         except (DataError, OSError, KeyError, TypeError, ValueError) as error:
-            said = f"no key {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
-            complaints.append(f"{rundir.path}: {said}")
+            said = f"no key {error}" if isinstance(error, KeyError) else str(error)
+            complaints.append(one_line(f"{rundir.path}: {said}"))
             continue
         if record is not None:
             records.append(record)
@@ -70,15 +70,15 @@ def _read(rundir: RunDir) -> RunRecord | None:
     if found is None:
         return None
     plan, arm = found
-    result = read_result(rundir.result_json) if state == "done" else None
-    manifest = _checked(read_json(rundir.manifest_json), _MANIFEST_KINDS, rundir.manifest_json)
+    result = printable(read_result(rundir.result_json)) if state == "done" else None
+    manifest = _checked(printable(read_json(rundir.manifest_json)), _MANIFEST_KINDS, rundir.manifest_json)
     status = rundir.status()
     return RunRecord(
         plan=plan,
         arm=arm,
         size=values["size"],
         seed=values["seed"],
-        state=state or "failed",
+        state=printable(state or "failed"),
         data=values["data"]["name"],
         impl=result["impl"] if result else values["impl"],
         hardware=hardware_name(manifest["hardware"], result["device"] if result else None),
@@ -87,8 +87,9 @@ def _read(rundir: RunDir) -> RunRecord | None:
         started=manifest["started"],
         commit=result["commit"] if result else text_or_none(manifest["git"], "commit"),
         result=result,
-        where=str(rundir.path),
-        message=str(status.fields.get("message", "")) if status else "",
+        where=printable(str(rundir.path)),
+        message=one_line(str(status.fields.get("message", ""))) if status else "",
+        folder=rundir.path,
     )
 
 

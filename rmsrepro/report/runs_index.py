@@ -10,6 +10,7 @@ from pathlib import Path
 from rmsrepro.errors import DataError
 from rmsrepro.report.claims import load_table
 from rmsrepro.report.curves import CurveRecord
+from rmsrepro.report.fields import printable
 from rmsrepro.report.records import MeasurementRecord, RunRecord, TimingRecord, best_of, read_records
 from rmsrepro.report.run_curves import read_curves
 from rmsrepro.report.run_dirs import read_run_dirs
@@ -46,7 +47,7 @@ class Index:
             try:
                 self._local[run.where] = read_curves(run)
             except (DataError, OSError) as error:
-                self.notes.append(f"{run.plan}/{run.arm}: {error}")
+                self.notes.append(printable(f"{run.plan}/{run.arm}: {error}"))
                 self._local[run.where] = []
         return self._local[run.where] or self.curves.get((run.plan, run.arm, run.variant, run.seed), [])
 

@@ -1,4 +1,6 @@
+import csv
 import json
+import os
 import re
 import shlex
 from dataclasses import asdict
@@ -286,6 +288,27 @@ def test_a_foreign_run_directory_is_a_note_of_one_line_and_stops_nothing(tmp_pat
     assert len(index.notes) == 1
     assert words in index.notes[0]
     assert "\n" not in index.notes[0]
+
+
+def test_a_run_whose_folder_and_message_are_no_utf8_is_shown_with_its_curves_in_every_format(tmp_path, published):
+    root = tmp_path / os.fsdecode(b"runs\xff")
+    run = make_run(root, "norm=rmsnorm", "seed=1", state="failed")
+    change_json(run.status_json, message="disk \udcff\r\nfull")
+    run.metrics_jsonl.write_text('{"step": 1, "time_s": 1.0, "train/loss": 2.0}\n')
+    make_run(root, "norm=rmsnorm", "seed=2").manifest_json.write_text("{")
+    folder = published(run_line("layernorm", state="failed", size="tiny") | {"message": "disk \udcff\r\nfull"})
+    where = ["plan=table10", "size=tiny", "--published", str(folder), f"runs.root={root}"]
+    assert main([*where, "--out", str(tmp_path / "out")]) == 0
+    assert main([*where, "--html", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert 'href="runs%FF/' in page
+    assert "training loss by step" in page.lower()
+    assert "full" in (tmp_path / "out" / "table10.md").read_text()
+    rows = list(csv.DictReader((tmp_path / "out" / "table10.csv").open(newline="")))
+    assert {row["arm"]: row["detail"] for row in rows if "full" in row["detail"]} == {
+        "layernorm": r"1 failed: disk \udcff full",
+        "rmsnorm": r"1 failed: disk \udcff full",
+    }
 
 
 def test_nothing_is_published_of_runs_whose_curves_cannot_be(tmp_path):

@@ -135,7 +135,7 @@ def test_a_fact_is_a_word_without_a_spread(published, tmp_path):
 def test_runs_at_hand_are_links_from_where_the_page_lies(published, tmp_path):
     index = build_index(published(run_line(seed=1), run_line(seed=2)), None)
     runs = tmp_path / "my runs #1, 50 %" / "cifar10" / "rmsnorm" / "abc"
-    index.runs[0] = type(index.runs[0])(**{**index.runs[0].__dict__, "where": str(runs)})
+    index.runs[0] = type(index.runs[0])(**{**index.runs[0].__dict__, "where": str(runs), "folder": runs})
     tables = {"table10": build_tables(load_plan("table10"), index)}
     text = render_page(tables, index, [], tmp_path / "out" / "report.html")
     (link,) = re.findall(r'href="(\.\./[^"]*)"', text)

@@ -86,6 +86,14 @@ def test_csv_reads_back_as_it_was(table):
     assert float(rows[2]["ours"]) == pytest.approx(1 - 0.0005 / 3)
 
 
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+def test_csv_has_one_row_a_cell_whatever_line_ends_a_text_holds(table, end):
+    table.cells[0].detail = f"it{end}failed"
+    text = csv_table.render([table])
+    assert len(text.splitlines()) == len(NASTY) + 1
+    assert "it failed" in text
+
+
 @pytest.mark.parametrize("module", [markdown, latex, csv_table])
 def test_no_format_prints_a_negative_zero_or_nan(table, module):
     text = module.render([table])

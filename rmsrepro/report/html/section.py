@@ -14,6 +14,7 @@ from rmsrepro.report.html.matrix import matrix
 from rmsrepro.report.html.signs import bar, standings
 from rmsrepro.report.html.words import plan_words
 from rmsrepro.report.markup import Child, Markup, join, tag
+from rmsrepro.report.records import RunRecord
 from rmsrepro.report.runs_index import Index
 from rmsrepro.report.tables import Table
 from rmsrepro.report.text import commands
@@ -109,18 +110,18 @@ def _runs(table: Table, index: Index, page: Path) -> Markup | None:
             links: list[Child] = []
             for run in runs:
                 words = f"seed {run.seed}" + ("" if run.state == "done" else f" ({run.state})")
-                links += [_link(run.where, words, page), " "]
+                links += [_link(run, words, page), " "]
             items.append(tag("li", tag("span", row.label), " ", links))
     if not items:
         return None
     return tag("details", tag("summary", f"Runs ({count})"), tag("ul", items), class_="runs")
 
 
-def _link(where: str, words: str, page: Path) -> Markup:
-    folder = Path(where)
-    if not folder.is_absolute():
-        return tag("span", words, title=where)
-    return tag("a", words, href=quote(Path(os.path.relpath(folder, page.parent)).as_posix()) + "/")
+def _link(run: RunRecord, words: str, page: Path) -> Markup:
+    if run.folder is None:
+        return tag("span", words, title=run.where)
+    way = Path(os.path.relpath(run.folder, page.parent)).as_posix()
+    return tag("a", words, href=quote(os.fsencode(way)) + "/")
 
 
 def _listed(title: str, items: Iterable[str]) -> Markup | None:
