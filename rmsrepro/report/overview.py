@@ -19,7 +19,7 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 @dataclass(frozen=True)
 class Tally:
-    """How the claims of one table stand, at one size, for quality or for the times of one impl."""
+    """How the claims of one table stand, at one size, for quality or for the times of one impl on one machine."""
 
     plan: str
     title: str
@@ -38,8 +38,7 @@ def tally(tables: Iterable[Table]) -> list[Tally]:
         by_kind: dict[str, list[Cell]] = {}
         for cell in table.cells:
             if cell.claim is not None and cell.claim.origin is None:
-                kind = f"time, impl={cell.impl}" if cell.impl else "time"
-                by_kind.setdefault(kind if cell.is_ratio else "quality", []).append(cell)
+                by_kind.setdefault(_kind(cell, table), []).append(cell)
         if not by_kind and table.layout.source:
             words = Counter({"said in words or a plot only": 1})
             found.append(Tally(table.layout.plan.name, table.layout.title, table.size, NONE, 0, Counter(), words))
@@ -78,6 +77,14 @@ def render_elsewhere(files: Sequence[ElsewhereFile]) -> str:
         lines += [f"## {file.label.capitalize()}", "", *grid(headings, rows), ""]
         lines += [f"- {escape(statement)}" for statement in file.statements]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _kind(cell: Cell, table: Table) -> str:
+    """Name what a cell counts towards: quality, or the times of one impl on one machine."""
+    if not cell.is_ratio:
+        return "quality"
+    machines = {other.hardware for other in table.cells if other.is_ratio and other.impl == cell.impl}
+    return "time" + (f", impl={cell.impl}" if cell.impl else "") + (f", {cell.hardware}" if len(machines) > 1 else "")
 
 
 def _outcome(cell: Cell) -> str:

@@ -50,7 +50,9 @@ def _reason(error: OSError | UnicodeDecodeError) -> str:
 def _state(lines: Sequence[Tally], *, time: bool) -> str:
     said, lines = [], [line for line in lines if line.what.startswith("time") == time]
     untried = load_plan(lines[0].plan).untried_at("paper") if lines and not time else None
-    if untried is not None and not any(line.outcomes for line in lines):
+    # Failures and runs under way are news; of runs that nobody has tried the reason is enough.
+    news = any(line.outcomes or set(line.unmeasured) & {"failed", "running", "contradictory"} for line in lines)
+    if untried is not None and not news:
         return f"paper: {lines[0].claims or ''} {untried.state}".replace("  ", " ")
     for line in lines:
         counts = [f"{line.outcomes[name]} {name}" for name in OUTCOMES if line.outcomes[name]]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from made_up import run_line, timing_line
 
 from rmsrepro.errors import ConfigError
 from rmsrepro.report.cli import main
@@ -34,6 +37,30 @@ def test_the_committed_tables_and_figures_show_what_the_committed_records_say(tm
         assert names == sorted(path.name for path in kept.iterdir())
         changed = [name for name in names if (fresh / name).read_bytes() != (kept / name).read_bytes()]
         assert not changed, "`make readme` brings them up to date"
+
+
+def overview_of(folder, plan):
+    return summary(build_tables(load_plan(plan), build_index(folder, None)))
+
+
+def test_failed_runs_at_a_smaller_size_are_not_hidden_by_the_cost_of_the_papers(published):
+    content = {"task": "transformer", "data": "multi30k", "size": "small"}
+    failed = [run_line("pytorch_rmsnorm", plan="table3", seed=seed, state="failed", **content) for seed in (1, 2, 3)]
+    text = overview_of(published(*failed), "table3")
+    assert re.search(r"small: .*\d failed", text), text
+
+
+def test_the_times_of_one_impl_on_several_machines_are_counted_apart(published):
+    lines = [
+        timing_line(arm, [ms, ms + 0.01, ms - 0.01], hardware=hardware, session=hardware)
+        for hardware in ("TITAN", "H200", "A100")
+        for arm, ms in (("layernorm", 2.0), ("rmsnorm", 1.6))
+    ]
+    text = overview_of(published(*lines), "table10")
+    for hardware in ("TITAN", "H200", "A100"):
+        found = re.search(rf"paper, composed, {hardware}: ([^;|]*)", text)
+        assert found, text
+        assert sum(map(int, re.findall(r"\d+", found[1]))) == 2
 
 
 def test_only_what_stands_between_the_marks_is_replaced(tmp_path):
