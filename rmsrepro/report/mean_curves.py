@@ -52,7 +52,7 @@ def arm_curves(index: Index, runs: Iterable[RunRecord]) -> ArmCurves:
 
 
 def mean_curve(curves: Sequence[CurveRecord], by: By, *, log: bool = False) -> MeanCurve | None:
-    """Average over seeds where all of them have values; None where no two share a range.
+    """Average over seeds where all of them have values; None where they share no range.
 
     Seeds logged at the same steps are averaged as they are. Otherwise, as always over time, each is interpolated
     linearly. The interval is Student's t, as that of every other mean. With `log`, mean and interval are those of the
@@ -67,7 +67,7 @@ def mean_curve(curves: Sequence[CurveRecord], by: By, *, log: bool = False) -> M
     else:
         low, high = max(x[0] for x in xs), min(x[-1] for x in xs)
         if low > high:
-            return None
+            return _one_point(xs, ys, log) if by == "time" and all(len(x) == 1 for x in xs) else None
         shared = xs[0][(xs[0] >= low) & (xs[0] <= high)]
         grid = np.linspace(low, high, _TIME_POINTS) if by == "time" else np.unique([low, *shared, high])
         rows = np.stack([np.interp(grid, x, y) for x, y in zip(xs, ys, strict=True)])
@@ -79,6 +79,11 @@ def mean_curve(curves: Sequence[CurveRecord], by: By, *, log: bool = False) -> M
     low, high = stats.t.interval(LEVEL, n - 1, loc=mean, scale=np.where(spread, sem, 1.0))
     low, high = np.where(spread, low, mean), np.where(spread, high, mean)
     return MeanCurve(grid, _back(mean, log), n, _back(low, log), _back(high, log))
+
+
+def _one_point(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray], log: bool) -> MeanCurve:
+    """Average the only value of each seed at their mean time; they are of different times, so there is no band."""
+    return MeanCurve(np.mean(xs, axis=0), _back(np.mean(ys, axis=0), log), len(xs))
 
 
 def axis_of(curve: CurveRecord, by: By) -> Sequence[float]:

@@ -95,6 +95,24 @@ def test_bars_say_ratio_interval_and_the_papers():
     assert len(classed(figure, "dia")) == 1
 
 
+@pytest.mark.parametrize("label", ["BatchNorm-Everywhere", "a label of 24 letters ....", "a label without an end " * 9])
+def test_bars_keep_their_room_beside_labels_and_words_of_any_length(label):
+    bars = [Bar("LayerNorm", "layernorm", 1.0, None, None, 1.0), Bar(label, "rmsnorm", 1.7, 1.51, 1.92, 0.89)]
+    figure = ElementTree.fromstring(stand_alone("t", [draw_bars(BarChart("Time", "LayerNorm", bars))]))
+    one, other = (float(bar.get("width")) for bar in classed(figure, "s"))
+    assert other > 110
+    assert other == pytest.approx(1.7 * one, abs=0.2)
+    words = [element for element in figure.iter(f"{SVG}text") if element.get("text-anchor") == "end"]
+    assert len(words) == 4
+    assert all(len("".join(word.itertext())) * 7.5 <= float(word.get("x")) for word in words)
+
+
+def test_a_run_without_a_finite_value_was_measured_all_the_same():
+    broken = Line("Baseline, diverged", "none", [1, 2], [float("nan")] * 2, broken=True)
+    assert draw_lines(LineChart("c", "step", [broken])).description == "no finite value"
+    assert draw_lines(LineChart("c", "step")).description == "not measured"
+
+
 @pytest.mark.parametrize("low_high", [(0.0, 1.0), (-3.7, 12.0), (0.9701, 0.9895), (1e-6, 3e-6), (5.0, 5.0), (0.0, 0.0)])
 def test_ticks_are_round_and_within_the_axis(low_high):
     scale = linear(low_high, 0, 100)

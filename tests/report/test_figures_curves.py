@@ -148,6 +148,11 @@ def test_over_time_seeds_are_averaged_only_where_all_of_them_ran():
     assert mean_curve([slow, curve([1.0], steps=(1,), time_s=[9.0])], "time") is None
 
 
+def test_seeds_with_one_value_each_are_averaged_over_time_too_without_a_band():
+    found = mean_curve([curve([v], steps=(5,), time_s=[10.0 + v], seed=v) for v in (1, 2, 3)], "time")
+    assert (list(found.x), list(found.mean), found.n, found.low) == ([12.0], [2.0], 3, None)
+
+
 def test_a_logarithmic_mean_is_geometric_and_its_band_stays_positive():
     found = mean_curve([curve([v, 1.0, 1.0], seed=n) for n, v in enumerate((0.001, 0.01, 1.0))], "step", log=True)
     assert found.mean[0] == pytest.approx(np.prod([0.001, 0.01, 1.0]) ** (1 / 3))

@@ -9,8 +9,11 @@ from rmsrepro.report.charts.palette import GROUNDS, norm_class, norm_colour
 from rmsrepro.report.charts.scale import Scale, linear, number
 from rmsrepro.report.markup import Markup, join, tag
 
-_ROW = 26.0
+_ROW = 36.0
 _TOP = 34.0
+#: Room for the end of the last tick's number.
+_END = 14.0
+_LEAST_PLOT = 140.0
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,9 @@ def draw_bars(chart: BarChart) -> Drawing:
     known = [v for bar in chart.bars for v in (bar.ratio, bar.high, bar.paper) if v is not None]
     if not known:
         return empty(chart.title, "not measured")
-    left = max(text_width(bar.label) for bar in chart.bars) + 10
     words = [_words(bar) for bar in chart.bars]
-    right = WIDTH - max(text_width(line) for line in words) - 14
+    widest = max(text_width(part) for part in [*words, *(bar.label for bar in chart.bars)])
+    left, right = min(widest + 10, WIDTH - _END - _LEAST_PLOT), WIDTH - _END
     bottom = _TOP + _ROW * len(chart.bars)
     x = linear([*known, 1.0], left, right, zero=True)
     label = f"time per step; {chart.reference} = 1"
@@ -55,14 +58,21 @@ def draw_bars(chart: BarChart) -> Drawing:
     ]
     for row, (bar, line) in enumerate(zip(chart.bars, words, strict=True)):
         middle = _TOP + _ROW * (row + 0.5) - 2
-        body.append(text(left - 8, middle + 4, bar.label, anchor="end"))
-        body.append(text(right + 10, middle + 4, line, quiet=bar.ratio is None))
+        body.append(text(left - 8, middle - 3, _fitting(bar.label, left - 8), anchor="end"))
+        body.append(text(left - 8, middle + 12, line, anchor="end", quiet=True))
         body.append(_bar(bar, x, middle, line))
     if chart.note:
         body.append(text(0, bottom + 52, chart.note, quiet=True))
     height = bottom + (60 if chart.note else 40)
     said = "; ".join(f"{bar.label} {line}" for bar, line in zip(chart.bars, words, strict=True))
     return Drawing(chart.title, said, WIDTH, height, join(body))
+
+
+def _fitting(label: str, width: float) -> str:
+    """Cut a label that is wider than its column; what a pointer on the bar says has the whole of it."""
+    if text_width(label) <= width:
+        return label
+    return next(cut for end in range(len(label), -1, -1) if text_width(cut := f"{label[:end].rstrip()}…") <= width)
 
 
 def _words(bar: Bar) -> str:

@@ -79,7 +79,7 @@ def draw_lines(chart: LineChart) -> Drawing:
     lines = [_thinned(line) for line in chart.lines]
     ys = _extent(lines, chart)
     if not ys:
-        return empty(chart.title, chart.why_empty)
+        return empty(chart.title, "no finite value" if chart.lines else chart.why_empty)
     xs = [x for line in lines for x in line.x] + [mark.x for mark in chart.marks]
     xs = xs or [0.0, 1.0]
     names = [line.label for line in lines if line.label] + [mark.label for mark in chart.marks]

@@ -22,7 +22,7 @@ from rmsrepro.report.text import commands
 _MEANING = (
     "Lines are means over seeds, on a logarithmic axis geometric means. Bands are 95 % intervals of the mean by"
     " Student's t; fewer than three seeds have none and are marked n=1 or n=2. A dashed line that ends in a cross is a"
-    " single run that did not end well and counts in no mean."
+    " single run that counts in no mean, as it did not end well or has not ended yet."
 )
 
 
