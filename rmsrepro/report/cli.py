@@ -16,7 +16,7 @@ from pathlib import Path
 from rmsrepro.arguments import Parser, with_dashes
 from rmsrepro.config import SIZES
 from rmsrepro.errors import ConfigError, UserError
-from rmsrepro.report import csv_table, latex, markdown
+from rmsrepro.report import bleu, csv_table, latex, markdown
 from rmsrepro.report.claims import load_table, table_names
 from rmsrepro.report.elsewhere import load_published, load_unsourced
 from rmsrepro.report.fields import printable
@@ -38,7 +38,8 @@ _COMMANDS = """\
   --html [FILE]                                    write the report as one page (results/report.html)
   figures [plan=NAME,...] [--out DIR]              write the figures as SVG (results/figures)
   --readme FILE                                    put the overview between the marks of a README
-  publish plan=NAME,...                            add a plan's finished runs to results/published"""
+  publish plan=NAME,...                            add a plan's finished runs to results/published
+  bleu RUN_DIR RUN_DIR ... [--set NAME]            test the runs' translations against the first run's"""
 
 #: Options that may be written without dashes, as on the command lines of runs and sweeps.
 _KEYS = ("plan", "size", "runs.root")
@@ -70,6 +71,8 @@ class Options:
 def main(argv: Sequence[str]) -> int:
     """Run `argv` and return the exit code."""
     try:
+        if argv and argv[0] == "bleu":
+            return bleu.main(argv[1:])
         options = parse(argv)
         if "publish" in options.words:
             return _publish(options)
@@ -108,7 +111,7 @@ def parse(argv: Sequence[str]) -> Options:
 def _parser() -> Parser:
     parser = Parser(
         prog="python -m rmsrepro.report",
-        usage="%(prog)s [figures|publish] [plan=NAME,...] [option ...]",
+        usage="%(prog)s [figures|publish|bleu] [plan=NAME,...] [option ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=f"Write what runs and committed records say; nothing is trained.\n\n{_COMMANDS}",
         epilog="plan=, size= and runs.root= may be written without dashes.",

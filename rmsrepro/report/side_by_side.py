@@ -44,8 +44,8 @@ def comparison(results: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Read the result of a run directory, or the file itself."""
+def read_run(path: Path) -> dict[str, Any]:
+    """Read the result of a run directory, or the file itself; raises DataError."""
     file = path / "result.json" if path.is_dir() else path
     if not file.is_file():
         raise DataError(f"{path}: there is no result.json; the run is not done, or this is no run directory")
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     paths = [Path(argument) for argument in arguments or sys.stdin.read().splitlines()]
     try:
-        results = [_read(path) for path in paths]
+        results = [read_run(path) for path in paths]
     except UserError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2

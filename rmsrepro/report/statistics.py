@@ -184,12 +184,13 @@ def paired_bleu(
     systems: Sequence[tuple[str, Sequence[str]]],
     method: Literal["bs", "ar"] = "bs",
     samples: int = 1000,
+    tokenized: bool = False,
 ) -> dict[str, Any]:
     """Test BLEU differences on one test set with sacrebleu's paired bootstrap (bs) or approximate randomisation (ar).
 
-    Each system is (name, detokenised hypotheses). Returns sacrebleu's signature and, per name, score and p value (None
-    for the baseline). This is the uncertainty of the choice of sentences, for one run each; the uncertainty of the
-    seed is another thing, and needs runs.
+    Each system is (name, hypotheses): detokenised, or compared as they are if `tokenized`. Returns sacrebleu's
+    signature and, per name, score and p value (None for the baseline). This is the uncertainty of the choice of
+    sentences, for one run each; the uncertainty of the seed is another thing, and needs runs.
     """
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.significance import PairedTest
@@ -198,17 +199,16 @@ def paired_bleu(
         if len(lines) != len(references):
             raise ValueError(f"{name}: {len(lines)} hypotheses for {len(references)} references")
     named: list[tuple[str, Sequence[str]]] = [(name, list(lines)) for name, lines in (baseline, *systems)]
-    metrics: Any = {"BLEU": BLEU()}
+    metrics: Any = {"BLEU": BLEU(tokenize="none" if tokenized else "13a")}
     test = PairedTest(named, metrics, [list(references)], test_type=method, n_samples=samples)
     signatures, table = test()
     results: list[Any] = list(table["BLEU"])
-    return {
-        "signature": str(signatures["BLEU"]),
-        "scores": {
-            name: {"bleu": float(result.score), "p": result.p_value}
-            for (name, _), result in zip(named, results, strict=True)
-        },
+    scores = {
+        # sacrebleu counts resamples that differ by more than the scores, so the same text twice were significant.
+        name: {"bleu": float(result.score), "p": 1.0 if index and result.score == results[0].score else result.p_value}
+        for index, ((name, _), result) in enumerate(zip(named, results, strict=True))
     }
+    return {"signature": str(signatures["BLEU"]), "scores": scores}
 
 
 def _t(mean: float, scale: float, freedom: int, level: float) -> Interval:

@@ -32,6 +32,7 @@ class Translated:
     found: list[list[Hypothesis]]
     texts: list[list[str]]
     """The same as text, for each sentence the best first."""
+    references: list[str]
     scores: Scores
 
 
@@ -113,7 +114,7 @@ class TranslationTask(base.Task):
         texts = [[decode(hypothesis.tokens) for hypothesis in hypotheses] for hypotheses in kept]
         best = [candidates[0] for candidates in texts]
         scores = score(best, sentences.references, tokenized=self.data.tokenized, name=sentences.name)
-        self.translated[sentences.name] = Translated(kept, texts, scores)
+        self.translated[sentences.name] = Translated(kept, texts, sentences.references, scores)
         return scores
 
     def _likelihood(self, model: TranslationModel, pairs: EncodedPairs) -> float:
@@ -137,10 +138,11 @@ class TranslationTask(base.Task):
         }
 
     def files(self) -> dict[str, str]:
-        """Return translations by set, one line a sentence, and with their scores in the usual n-best form."""
+        """Return by set translations and references, one line a sentence, and the usual n-best form with scores."""
         files = {}
         for name, translated in self.translated.items():
             files[f"translations.{name}.txt"] = "".join(f"{texts[0]}\n" for texts in translated.texts)
+            files[f"references.{name}.txt"] = "".join(f"{text}\n" for text in translated.references)
             files[f"nbest.{name}.txt"] = "".join(
                 f"{i} ||| {text} ||| log_prob={hypothesis.log_prob:.6f} ||| {hypothesis.score:.6f}\n"
                 for i, (hypotheses, texts) in enumerate(zip(translated.found, translated.texts, strict=True))

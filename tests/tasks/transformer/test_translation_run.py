@@ -12,6 +12,7 @@ from tasks.translation.corpus import write_corpus
 
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.tasks.transformer.task import Task
+from rmsrepro.tasks.translation.scoring import score
 
 STEPS = ["train.max_steps=12", "train.eval_every=6", "track.log_every=1"]
 
@@ -46,6 +47,8 @@ def test_a_run_goes_from_text_to_signed_scores_and_resumes_to_the_same(small, tm
     assert len(lines) == 13
     # Blank lines stay blank at their places, and a source of hundreds of subwords is one line like any other.
     assert [lines[i] for i in (0, 5, 11)] == ["", "", ""]
+    references = (toy.run_dir(roots[0]) / "references.test.txt").read_text().split("\n")
+    assert score(lines[:-1], references[:-1]).bleu == straight["metrics"]["test/bleu"]
     nbest = (toy.run_dir(roots[0]) / "nbest.test.txt").read_text().splitlines()
     assert [int(line.split(" ||| ")[0]) for line in nbest] == list(range(12))
 
