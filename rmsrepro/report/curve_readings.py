@@ -93,7 +93,10 @@ def read_off(reading: Reading, column: Column, run: RunRecord, plan: Plan, index
     Raises DataError for a value that its unit cannot have. `OverArms` gives the same for each of a seed's runs.
     """
     if isinstance(reading, OverArms):
-        return _over_arms(reading, column, run, plan, index)
+        same = (plan.name, reading, column.unit, column.heading, run.size, run.seed, run.data)
+        if same not in index.over_arms:
+            index.over_arms[same] = _over_arms(reading, column, run, plan, index)
+        return index.over_arms[same]
     curve = _curve(index, run, reading.metric)
     if run.size != "paper" or curve is None:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,10 +32,19 @@ class Index:
     """Runs that were left out, and why."""
     _local: dict[str, list[CurveRecord]] = field(default_factory=dict)
     """Curves of the run directories that were read already, by directory."""
+    _by_arm: dict[tuple[str, str, str], list[RunRecord]] = field(default_factory=dict)
+    """The runs by plan, arm and size, from when there were `_grouped` of them."""
+    _grouped: int = 0
+    over_arms: dict[Hashable, float | None] = field(default_factory=dict)
+    """Numbers that are of all arms together and were taken already, as every run of a seed asks for the same."""
 
     def arm_runs(self, plan: Plan, arm: str, size: str) -> list[RunRecord]:
         """Return one arm's runs of one configuration, by seed."""
-        return [run for run in self.runs if (run.plan, run.arm, run.size) == (plan.runs_plan, arm, size)]
+        if self._grouped != len(self.runs):
+            self._by_arm, self._grouped = {}, len(self.runs)
+            for run in self.runs:
+                self._by_arm.setdefault((run.plan, run.arm, run.size), []).append(run)
+        return list(self._by_arm.get((plan.runs_plan, arm, size), ()))
 
     def plan_timings(self, plan: Plan, size: str) -> list[TimingRecord]:
         """Return the timed arms of one plan."""

@@ -2,7 +2,7 @@ import pytest
 from made_up import run_line
 
 from rmsrepro.report.claims import load_table, table_names
-from rmsrepro.report.curve_readings import READINGS, value_at
+from rmsrepro.report.curve_readings import READINGS, OverArms, read_off, value_at
 from rmsrepro.report.curves import thin
 from rmsrepro.report.runs_index import build_index
 from rmsrepro.report.tables import build_tables
@@ -105,6 +105,17 @@ def test_the_extremes_over_all_shares_are_taken_seed_by_seed_at_any_size(publish
     assert (lowest.seeds, lowest.ours.mean, highest.ours.mean) == ((1, 3), 20.0, 29.0)
     assert lowest.verdict.outcome == "not tested"
     assert lowest.command == "python -m rmsrepro.sweep plan=figure3 size=small"
+
+
+def test_an_extreme_is_taken_once_a_seed_however_many_arms_and_runs_there_are(published):
+    plan, taken = load_plan("figure3"), []
+    index = build_index(published(*shares(plan)), None)
+    reading = OverArms("valid/bleu", lambda values: taken.append(1) or max(values))
+    column = next(iter(load_table("figure3").columns.values()))
+    found = {run.seed: read_off(reading, column, run, plan, index) for run in index.runs}
+    assert set(found) == {1, 2, 3}
+    assert len(index.runs) == 3 * len(plan.arms)
+    assert len(taken) == 3
 
 
 def test_a_share_without_a_run_leaves_the_extremes_open(published):

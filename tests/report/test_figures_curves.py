@@ -159,6 +159,21 @@ def test_a_logarithmic_mean_is_geometric_and_its_band_stays_positive():
     assert found.low[0] > 0
 
 
+def test_of_many_broken_runs_a_few_are_drawn_coarsely_and_the_others_counted(published):
+    steps = list(range(1, 201))
+    lines = [run_line("rmsnorm", seed=seed, state="interrupted") for seed in range(42)]
+    points = {"steps": steps, "time_s": steps, "values": [1.0 + step % 2 for step in steps]}
+    lines += [curve_line(seed=seed, **points) for seed in range(42)]
+    index = build_index(published(*lines), None)
+    (table,) = build_tables(load_plan("table10"), index)
+    for drawing in curve_drawings(table, index):
+        body = str(drawing.body)
+        dashed = re.findall(r'<path d="([^"]*)"[^>]*stroke-dasharray="3 3"', body)
+        assert len(dashed) == 5
+        assert all(way.count("l") < 40 for way in dashed)
+        assert "single runs: and 37 more" in body
+
+
 def test_a_diverged_run_and_one_with_nan_count_in_no_mean(tmp_path):
     log_metrics(make_run(tmp_path, "norm=rmsnorm", "seed=1"), 30)
     log_metrics(make_run(tmp_path, "norm=rmsnorm", "seed=2"), 30, at_20="NaN")

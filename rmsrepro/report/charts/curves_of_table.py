@@ -18,6 +18,8 @@ from rmsrepro.report.tables import Table
 
 #: Values that span so many times their smallest are drawn on a logarithmic axis.
 _LOG_FROM = 20.0
+#: Single runs of one arm that are drawn; of hundreds no eye could tell one from another.
+_MOST_SINGLE = 5
 
 
 def curve_charts(table: Table, index: Index) -> list[LineChart]:
@@ -61,6 +63,7 @@ def _chart(
     chart = LineChart(title, panel.by, why_empty="not measured")
     chart.log = _is_wide([curve for row in rows for curve in arms[row.arm].whole.get(metric, [])])
     dashes: Counter[str] = Counter()
+    left_out = 0
     for row in rows:
         norm = norm_of(plan, row.arm, size)
         whole = _cut(arms[row.arm].whole.get(metric, []), panel.until)
@@ -69,12 +72,15 @@ def _chart(
             mean = mean_curve(whole, panel.by, log=chart.log)
             chart.lines += _lines(row, norm, panel.by, mean, apart, dashes[norm])
             dashes[norm] += 1
+            left_out += max(0, len(apart) - _MOST_SINGLE)
     if panel.marks and metric == panel.metrics[0] and (size == "paper" or not chart.lines):
         for claim in table.layout.claims.values():
             if claim.column in panel.marks and claim.origin is None:
                 chart.marks.append(Mark(claim.label, claim.norm, panel.marks[claim.column], claim.value))
-    if chart.marks:
-        chart.note = "hollow: the paper's" if chart.lines else "hollow: the paper's; ours not measured"
+    notes = ["hollow: the paper's"] if chart.marks else []
+    notes += ["ours not measured"] if chart.marks and not chart.lines else []
+    notes += [f"single runs: and {left_out} more"] if left_out else []
+    chart.note = "; ".join(notes)
     return chart
 
 
@@ -90,7 +96,7 @@ def _lines(
     if found is not None:
         label = row.label if found.n > 1 and found.low is not None else f"{row.label}, n={found.n}"
         lines.append(Line(label, norm, found.x, found.mean, found.low, found.high, _said(row.label, found), dash))
-    for curve, why in apart:
+    for curve, why in apart[:_MOST_SINGLE]:
         said = f"{row.label}, seed {curve.seed}: {why} at step {curve.steps[-1]}"
         label = "" if found is not None or curve is not apart[0][0] else f"{row.label}, {why}"
         broken = Line(label, norm, axis_of(curve, by), curve.values, said=said, dash=dash, broken=True)

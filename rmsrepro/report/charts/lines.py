@@ -28,7 +28,7 @@ from rmsrepro.report.statistics import LARGEST
 
 _HEIGHT = 256.0
 _TOP, _BOTTOM = 30.0, 212.0
-_MOST_DRAWN = 120
+_MOST_DRAWN, _MOST_DRAWN_BROKEN = 120, 40
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,8 @@ def _extent(lines: Sequence[Line], chart: LineChart) -> list[float]:
 
 def _thinned(line: Line) -> Line:
     """Keep about as many points as the paper can show, and only numbers."""
-    keep = np.unique(np.linspace(0, len(line.x) - 1, min(len(line.x), _MOST_DRAWN)).round().astype(int))
+    most = _MOST_DRAWN_BROKEN if line.broken else _MOST_DRAWN
+    keep = np.unique(np.linspace(0, len(line.x) - 1, min(len(line.x), most)).round().astype(int))
     keep = keep[np.abs(np.asarray(line.y, dtype=float)[keep]) <= LARGEST]
 
     def kept(part: Sequence[float] | np.ndarray | None) -> np.ndarray | None:
