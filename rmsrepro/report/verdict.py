@@ -129,19 +129,30 @@ def judge_quality(
     theirs: Mapping[int, float],
     *,
     paper_setting: bool,
+    lost: str = "",
+    reference_lost: str = "",
 ) -> Verdict:
     """Judge a quality cell: the number itself in the paper's setting, else its difference to the reference arm.
 
     In the paper's setting a missed number may still keep its direction. A number that was read from a plot is too
-    uncertain to be judged by itself.
+    uncertain to be judged by itself. `lost` and `reference_lost` say how many runs of either arm ended without the
+    number, empty if none did: those that are left are a selection, by which no arm is judged.
     """
+    if lost:
+        return Verdict("not tested", "all runs of an arm", lost, len(ours))
+
+    def judge_relative(reference: Claim) -> Verdict:
+        if reference_lost:
+            return Verdict("not tested", "all runs of an arm", f"{reference.label}: {reference_lost}", len(ours))
+        return judge_difference(claim, reference, ours, theirs)
+
     if not paper_setting or claim.approximate:
         if reference is None:
             return Verdict("not tested", "sign of the difference", "the paper has no arm to compare with", len(ours))
-        return judge_difference(claim, reference, ours, theirs)
+        return judge_relative(reference)
     level = judge_level(claim, list(ours.values()))
     if level.outcome == "not reproduced" and reference is not None:
-        relative = judge_difference(claim, reference, ours, theirs)
+        relative = judge_relative(reference)
         if relative.outcome == "direction only":
             return relative
     return level

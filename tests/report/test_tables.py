@@ -64,6 +64,35 @@ def test_one_seed_has_no_spread_no_interval_and_no_verdict(published):
     assert "± 0.0 " not in ours(found)
 
 
+@pytest.mark.parametrize(
+    ("state", "said"), [("diverged", "7 of 10 runs diverged"), ("oom", "7 of 10 runs ran out of memory")]
+)
+def test_no_arm_is_judged_by_the_runs_that_survived(published, state, said):
+    ours = seeds("rmsnorm", 0.0870, 0.0890, 0.0880)
+    lost = [run_line("rmsnorm", state=state, seed=seed) for seed in range(4, 11)]
+    verdict = cell(table10(published(*ours, *lost)), "rmsnorm").verdict
+    assert (verdict.outcome, verdict.reason, verdict.n) == ("not tested", said, 3)
+
+
+def test_no_arm_is_compared_with_the_runs_that_survived(published):
+    ours, theirs = (
+        seeds("rmsnorm", 0.30, 0.31, 0.305, size="small"),
+        seeds("layernorm", 0.33, 0.345, 0.34, size="small"),
+    )
+    lost = [run_line("layernorm", state="diverged", seed=seed, size="small") for seed in (4, 5, 6)]
+    verdict = cell(table10(published(*ours, *theirs, *lost)), "rmsnorm").verdict
+    assert (verdict.outcome, verdict.reason) == ("not tested", "LayerNorm: 3 of 6 runs diverged")
+
+
+def test_a_finished_run_without_the_metric_is_counted_and_stops_the_verdict(published):
+    lines = seeds("rmsnorm", 0.0870, 0.0890, 0.0880, 0.0885)
+    del lines[3]["metrics"]["test/error"]
+    lines[3] |= {"primary": "test/accuracy", "direction": "max"}
+    found = cell(table10(published(*lines)), "rmsnorm")
+    assert (found.ours.n, found.detail) == (3, "1 without test/error")
+    assert (found.verdict.outcome, found.verdict.reason) == ("not tested", "1 of 4 runs without test/error")
+
+
 @pytest.mark.parametrize(("state", "shown"), [("running", "running"), ("failed", "failed"), ("diverged", "failed")])
 def test_runs_without_a_result_show_how_they_stand(published, state, shown):
     assert cell(table10(published(run_line(state=state, seed=1))), "rmsnorm").state == shown
