@@ -20,8 +20,6 @@ from rmsrepro.bench.step_arms import REFERENCE, SMALLER, Contest, build_steps, c
 #: Names beside the arms' own: a reference arm once more, and work that never changes.
 _AGAIN, _SENTINEL = " again", "sentinel"
 _SENTINEL_WIDTH, _SENTINEL_PRODUCTS = 512, 16
-#: A session whose sentinel became this much slower or faster deserves a warning.
-MOST_DRIFT = 0.05
 
 
 @dataclass(frozen=True)

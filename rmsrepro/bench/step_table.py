@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rmsrepro.bench.protocol import Ratio, Timing
-from rmsrepro.bench.step_session import MOST_DRIFT, Session
+from rmsrepro.bench.step_session import Session
+from rmsrepro.report.verdict import MOST_DRIFT
 
 
 def to_markdown(session: Session) -> str:

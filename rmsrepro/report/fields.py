@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,6 +65,16 @@ def whole_numbers(row: Mapping[str, Any], key: str) -> tuple[int, ...]:
 def numbers(row: Mapping[str, Any], key: str) -> tuple[float, ...]:
     """Return a list's numbers; "NaN" and "Infinity" are read as such."""
     return tuple(float(value) for value in _list(row, key))
+
+
+def finite_or_none(row: Mapping[str, Any], key: str) -> float | None:
+    """Return a finite number; None where the key is missing or null."""
+    value = row.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"{key} {value!r}; expected a finite number")
+    return float(value)
 
 
 def _list(row: Mapping[str, Any], key: str) -> list[Any]:

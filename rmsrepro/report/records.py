@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from rmsrepro.report.curves import CurveRecord, parse_curve
-from rmsrepro.report.fields import free_text, numbers, printable, size_name, text, text_or_none, whole_number
+from rmsrepro.report.fields import (
+    finite_or_none,
+    free_text,
+    numbers,
+    printable,
+    size_name,
+    text,
+    text_or_none,
+    whole_number,
+)
 from rmsrepro.runs.atomic import atomic_writer, to_json
 from rmsrepro.runs.result import InvalidResultError, validate_result
 
@@ -62,6 +71,8 @@ class TimingRecord:
     block_ms: tuple[float, ...]
     command: str
     where: str
+    sentinel_drift: float | None = None
+    """How much slower the session's fixed work became from its first quarter to its last; None where nobody says."""
 
     @property
     def turn(self) -> tuple[str, str, str, str, str, str, int]:
@@ -200,7 +211,19 @@ def _timing(row: dict[str, Any], where: str) -> TimingRecord:
     if not block_ms or not all(math.isfinite(value) and value > 0 for value in block_ms):
         raise ValueError("block_ms is empty or holds a time that is not positive")
     keys = ("plan", "arm", "impl", "hardware", "session", "command")
-    repeat = whole_number(row, "repeat") if "repeat" in row else 0
     return TimingRecord(
-        **{key: text(row, key) for key in keys}, size=size_name(row), repeat=repeat, block_ms=block_ms, where=where
+        **{key: text(row, key) for key in keys},
+        size=size_name(row),
+        repeat=whole_number(row, "repeat") if "repeat" in row else 0,
+        block_ms=block_ms,
+        where=where,
+        sentinel_drift=_sentinel_drift(row.get("conditions")),
     )
+
+
+def _sentinel_drift(conditions: Any) -> float | None:
+    if conditions is None:
+        return None  # sessions of earlier versions
+    if not isinstance(conditions, dict):
+        raise ValueError(f"conditions {conditions!r}; expected a mapping")
+    return finite_or_none(conditions, "sentinel_drift")

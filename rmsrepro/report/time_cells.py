@@ -53,7 +53,7 @@ def _timed(layout: Layout, row: LayoutRow, key: str, size: str, arms: dict[tuple
         return cell
     ours, theirs = timing.block_ms, reference.block_ms
     twice = _timed_twice(arms, reference.arm, row.arm)
-    refusal = smoke_run(found.n) if size == "tiny" else refuse_session(theirs, twice)
+    refusal = smoke_run(found.n) if size == "tiny" else refuse_session(theirs, twice, timing.sentinel_drift)
     cell.verdict = refusal or judge_time(claim, claimed, ours, theirs, paper_setting=size == "paper")
     return cell
 

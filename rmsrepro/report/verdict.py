@@ -34,7 +34,8 @@ WIDEST = 2.0
 RATIO_MARGIN = 0.10
 #: A log-ratio of times closer to 0 than this is no speed-up, however narrow its interval.
 NO_DIFFERENCE = 0.02
-#: A session whose reference arm became this much slower or faster from its first to its last quarter is not judged.
+#: A session whose reference arm or fixed work became this much slower or faster from its first to its last quarter is
+#: not judged, and should be repeated.
 MOST_DRIFT = 0.05
 #: The significance of the two one-sided tests.
 ALPHA = 0.05
@@ -188,14 +189,19 @@ def judge_time(
 
 
 def refuse_session(
-    reference_s: Sequence[float], timed_twice: tuple[Sequence[float], Sequence[float]] | None
+    reference_s: Sequence[float],
+    timed_twice: tuple[Sequence[float], Sequence[float]] | None,
+    sentinel_drift: float | None = None,
 ) -> Verdict | None:
-    """Refuse a timing session whose reference arm drifted, or whose arm that was timed twice differs from itself.
+    """Refuse a timing session whose sentinel or reference arm drifted, or whose arm timed twice differs from itself.
 
     Returns None for a session that can be judged. `reference_s` are the blocks that an arm's are compared with;
-    `timed_twice` those of both timings of one arm, the session's noise floor, None if there was none.
+    `timed_twice` those of both timings of one arm, the session's noise floor, None if there was none. `sentinel_drift`
+    is how much slower work that never changes became, as a share; None if nobody says.
     """
     rule, n = "session", len(reference_s)
+    if sentinel_drift is not None and abs(sentinel_drift) > MOST_DRIFT:
+        return Verdict("not tested", rule, f"the sentinel drifted by {sentinel_drift:+.1%} over the session", n)
     quarter = max(1, n // 4)
     if n >= MIN_RUNS:
         drift = sum(reference_s[-quarter:]) / sum(reference_s[:quarter]) - 1

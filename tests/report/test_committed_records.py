@@ -196,6 +196,11 @@ def test_runs_of_two_configurations_never_share_a_mean(published):
         ({"state": "diverged", "message": {}}, "message {}; expected text"),
         ({"state": "diverged", "seed": 1.5}, "seed 1.5; expected a whole number"),
         (timing_line("rmsnorm", []), "block_ms is empty"),
+        (timing_line("rmsnorm", [1.0], conditions=[]), "conditions []; expected a mapping"),
+        (
+            timing_line("rmsnorm", [1.0], conditions={"sentinel_drift": "NaN"}),
+            "sentinel_drift 'NaN'; expected a finite number",
+        ),
         (timing_line("rmsnorm", [1.0], repeat=-1), "repeat -1; expected a whole number"),
         ({"kind": "timing", "session": "a", "block_ms": "123"}, "block_ms '123'; expected a list of numbers"),
         ({"kind": "curve", "metric": "m", "steps": "12"}, "steps '12'; expected a list of numbers"),

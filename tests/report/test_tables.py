@@ -258,6 +258,20 @@ def test_no_arm_of_a_session_whose_layernorm_differs_from_itself_is_judged(publi
         assert (found.outcome, found.reason) == ("not tested", "the arm timed twice differs from itself")
 
 
+@pytest.mark.parametrize(
+    ("conditions", "outcome", "reason"),
+    [
+        ({"sentinel_drift": -0.19}, "not tested", "the sentinel drifted by -19.0% over the session"),
+        ({"sentinel_drift": 0.051}, "not tested", "the sentinel drifted by +5.1% over the session"),
+        ({"sentinel_drift": 0.05}, "reproduced", "close to the paper's ratio"),
+        ({}, "reproduced", "close to the paper's ratio"),
+    ],
+)
+def test_no_arm_of_a_session_whose_fixed_work_drifted_is_judged(published, conditions, outcome, reason):
+    found = cell(table10(published(*timed(31 / 39, conditions=conditions))), "rmsnorm", "time").verdict
+    assert (found.outcome, found.reason) == (outcome, reason)
+
+
 def test_a_property_that_was_measured_is_judged_as_a_fact(published):
     line = {"kind": "measurement", "schema": 1, "plan": "table1", "arm": "rmsnorm", "column": "w_matrix_rescale"}
     folder = published(line | {"value": 1, "command": "python -m pytest"})
