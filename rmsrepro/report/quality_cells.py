@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterable
 
 from rmsrepro.errors import DataError
 from rmsrepro.report.cells import Cell
 from rmsrepro.report.claims import Column
-from rmsrepro.report.curve_readings import READINGS, AtTimeOf, OverArms, read_off, why_missing
+from rmsrepro.report.comparable import lost, unlike, without
+from rmsrepro.report.curve_readings import READINGS, OverArms, read_off, why_missing
 from rmsrepro.report.layout import Layout, LayoutRow
 from rmsrepro.report.metrics import metric_of, value_of
 from rmsrepro.report.records import RunRecord
@@ -41,8 +41,8 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
         values = _values(layout, index, key, done, metric)
         their_runs = index.arm_runs(plan, cell.reference or "", size)
         theirs_done = [run for run in their_runs if run.state == "done"]
-        same_data = {run.data for run in done} == {run.data for run in theirs_done}
-        theirs = _values(layout, index, key, theirs_done if same_data else [], metric)
+        apart = unlike(cell, plan, index, done, theirs_done)
+        theirs = _values(layout, index, key, [] if apart else theirs_done, metric)
     except DataError as error:
         index.contradictions.append(f"{plan.name}, size {size}: {error}")
         cell.state, cell.detail = "contradictory", str(error)
@@ -53,13 +53,12 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
     if values:
         cell.ours, cell.ours_unit = estimate([values[seed] for seed in sorted(values)]), column.unit
     _compare(cell, layout, values, theirs)
-    if done and theirs_done and not same_data:
-        others = ", ".join(sorted({run.data for run in theirs_done}))
-        cell.detail = (
-            f"{cell.detail}; " * bool(cell.detail) + f"not compared with {cell.reference}, which is on {others}"
-        )
-    lost, reference_lost = _lost(runs, values, column, metric), _lost(their_runs, theirs, column, metric)
-    cell.verdict = _verdict(cell, layout, runs, values, theirs, (lost, reference_lost), paper_setting)
+    earlier = "of an earlier recipe" if done and index.is_earlier(plan, cell.arm, size) else ""
+    cell.detail = "; ".join(filter(None, (cell.detail, earlier, apart)))
+    if not apart and (theirs_lost := lost(their_runs, theirs, column, metric)):
+        apart = f"{layout.label(cell.reference or '')}: {theirs_lost}"
+    against = (lost(runs, values, column, metric), apart)
+    cell.verdict = _verdict(cell, layout, runs, values, theirs, against, paper_setting)
     if cell.claim is not None and cell.claim.fails and cell.verdict and cell.verdict.outcome != "not tested":
         cell.state = "measured"  # runs without a score are what there was to find
     return cell
@@ -120,30 +119,12 @@ def _describe(cell: Cell, runs: list[RunRecord]) -> None:
     cell.runs = tuple(run.where for run in runs)
 
 
-def _without(runs: list[RunRecord], values: dict[int, float], column: Column) -> int:
-    """Count finished runs that lack a number which others have, for no want of another arm's run to read it by."""
-    if not values or isinstance(READINGS.get(column.metric), OverArms | AtTimeOf):
-        return 0
-    return sum(run.state == "done" and run.seed not in values for run in runs)
-
-
-def _lost(runs: list[RunRecord], values: dict[int, float], column: Column, metric: str) -> str:
-    """Say how many of an arm's runs ended without the number; empty if none did."""
-    ends = Counter(run.state for run in runs)
-    counts = {
-        "diverged": ends["diverged"],
-        "ran out of memory": ends["oom"],
-        f"without {metric}": _without(runs, values, column),
-    }
-    return ", ".join(f"{count} of {len(runs)} runs {what}" for what, count in counts.items() if count)
-
-
 def _set_state(cell: Cell, layout: Layout, runs: list[RunRecord], values: dict[int, float], column: Column) -> None:
     failed = [run for run in runs if run.state in _FAILED]
     running = sum(run.state == "running" for run in runs)
     stopped = sum(run.state in ("interrupted", "dead") for run in runs)
     counts = {"failed": len(failed), "running": running, "interrupted": stopped}
-    counts[f"without {cell.metric}"] = _without(runs, values, column)
+    counts[f"without {cell.metric}"] = without(runs, values, column)
     cell.detail = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     untried, reading = layout.plan.untried_at(cell.size), READINGS.get(column.metric)
     if values:
@@ -175,7 +156,7 @@ def _verdict(
     runs: list[RunRecord],
     ours: dict[int, float],
     theirs: dict[int, float],
-    lost: tuple[str, str],
+    against: tuple[str, str],
     paper_setting: bool,
 ) -> Verdict | None:
     claim = cell.claim
@@ -188,5 +169,5 @@ def _verdict(
         return judge_failure(claim, ours, diverged, paper_setting=paper_setting)
     reference = layout.claims.get((claim.reference or "", cell.column))
     return judge_quality(
-        claim, reference, ours, theirs, paper_setting=paper_setting, lost=lost[0], reference_lost=lost[1]
+        claim, reference, ours, theirs, paper_setting=paper_setting, lost=against[0], unlike=against[1]
     )

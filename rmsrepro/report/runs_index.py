@@ -13,7 +13,7 @@ from rmsrepro.report.curves import CurveRecord
 from rmsrepro.report.fields import printable
 from rmsrepro.report.records import MeasurementRecord, RunRecord, TimingRecord, best_of, read_records
 from rmsrepro.report.run_curves import read_curves
-from rmsrepro.report.run_dirs import read_run_dirs
+from rmsrepro.report.run_dirs import arm_variant, is_variant, read_run_dirs
 from rmsrepro.sweep.plan import Plan, load_plan, plan_names
 
 
@@ -30,6 +30,8 @@ class Index:
     """Records that cannot both be true, and committed lines that cannot be read."""
     notes: list[str] = field(default_factory=list)
     """Runs that were left out, and why."""
+    earlier: set[tuple[str, str, str]] = field(default_factory=set)
+    """Plan, arm and size of the runs whose configuration is not the one that the arm has today."""
     _local: dict[str, list[CurveRecord]] = field(default_factory=dict)
     """Curves of the run directories that were read already, by directory."""
     _by_arm: dict[tuple[str, str, str], list[RunRecord]] = field(default_factory=dict)
@@ -45,6 +47,10 @@ class Index:
             for run in self.runs:
                 self._by_arm.setdefault((run.plan, run.arm, run.size), []).append(run)
         return list(self._by_arm.get((plan.runs_plan, arm, size), ()))
+
+    def is_earlier(self, plan: Plan, arm: str, size: str) -> bool:
+        """Tell whether one arm's runs are of an earlier recipe than the arm's command has now."""
+        return (plan.runs_plan, arm, size) in self.earlier
 
     def plan_timings(self, plan: Plan, size: str) -> list[TimingRecord]:
         """Return the timed arms of one plan."""
@@ -147,14 +153,27 @@ def _add_runs(index: Index, runs: Iterable[RunRecord]) -> None:
         for run in group:
             by_variant[run.variant][run.seed].append(run)
         sets = [[_one(index, copies) for copies in by_seed.values()] for by_seed in by_variant.values()]
-        chosen = max(sets, key=lambda chosen: (_done(chosen), max(run.started for run in chosen)))
+        # Composing takes a while, and a name of another form cannot be today's.
+        now = arm_variant(plan, arm, size) if any(map(is_variant, by_variant)) else None
+        chosen = max(sets, key=lambda runs: (_is_found(runs, now), _done(runs), max(run.started for run in runs)))
         index.runs += sorted(chosen, key=lambda run: run.seed)
+        if now is not None and is_variant(chosen[0].variant) and chosen[0].variant != now:
+            index.earlier.add((plan, arm, size))
+            index.notes.append(
+                f"{plan}/{arm}, size {size}: recorded with an earlier recipe ({chosen[0].variant}, now {now});"
+                " its command makes runs of today's"
+            )
         for other in sets:
             if other is not chosen and _done(other):
                 index.notes.append(
                     f"{plan}/{arm}, size {size}: {_done(other)} runs of another configuration ({other[0].variant}) are"
                     f" left out; {_done(chosen)} of {chosen[0].variant} are shown"
                 )
+
+
+def _is_found(runs: list[RunRecord], now: str | None) -> bool:
+    """Tell whether these are of today's recipe, and not just begun: one that diverged is a finding too."""
+    return runs[0].variant == now and any(run.state in ("done", "diverged", "oom") for run in runs)
 
 
 def _done(runs: list[RunRecord]) -> int:

@@ -131,20 +131,20 @@ def judge_quality(
     *,
     paper_setting: bool,
     lost: str = "",
-    reference_lost: str = "",
+    unlike: str = "",
 ) -> Verdict:
     """Judge a quality cell: the number itself in the paper's setting, else its difference to the reference arm.
 
     In the paper's setting a missed number may still keep its direction. A number that was read from a plot is too
-    uncertain to be judged by itself. `lost` and `reference_lost` say how many runs of either arm ended without the
-    number, empty if none did: those that are left are a selection, by which no arm is judged.
+    uncertain to be judged by itself. `lost` says how many runs ended without the number, empty if none did: those that
+    are left are a selection, by which no arm is judged. `unlike` says why no difference to the reference arm can be.
     """
     if lost:
         return Verdict("not tested", "all runs of an arm", lost, len(ours))
 
     def judge_relative(reference: Claim) -> Verdict:
-        if reference_lost:
-            return Verdict("not tested", "all runs of an arm", f"{reference.label}: {reference_lost}", len(ours))
+        if unlike:
+            return Verdict("not tested", "arms that are alike", unlike, len(ours))
         return judge_difference(claim, reference, ours, theirs)
 
     if not paper_setting or claim.approximate:
