@@ -17,6 +17,7 @@ from rmsrepro.report.runs_index import Index
 from rmsrepro.report.statistics import difference, estimate
 from rmsrepro.report.units import convert, unit
 from rmsrepro.report.verdict import Verdict, judge_fact, judge_failure, judge_quality, smoke_run
+from rmsrepro.sweep.plan import Plan
 
 _FAILED = ("failed", "diverged", "oom")
 
@@ -26,11 +27,12 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
     cell = layout.cell(row, key, size)
     plan, column = layout.plan, layout.columns[key]
     if isinstance(READINGS.get(column.metric), OverArms):
-        cell.command = shlex.join(["python", "-m", "rmsrepro.sweep", f"plan={plan.runs_plan}", f"size={size}"])
         runs = [run for arm in plan.arms for run in index.arm_runs(plan, arm, size)]
+        sweep = ["python", "-m", "rmsrepro.sweep", f"plan={plan.runs_plan}", f"size={size}"]
+        cell.command = shlex.join([*sweep, f"seeds={_seeds(plan, runs)}"])
     elif row.planned:
-        cell.command = run_command(layout, row.arm, size)
         runs = index.arm_runs(plan, row.arm, size)
+        cell.command = run_command(layout, row.arm, size, runs)
     else:
         return _measured_without_runs(layout, index, cell)
     done = [run for run in runs if run.state == "done"]
@@ -64,10 +66,14 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
     return cell
 
 
-def run_command(layout: Layout, arm: str, size: str) -> str:
-    """Return the command that makes one arm's runs again, all seeds of the plan."""
-    seeds = ",".join(map(str, layout.plan.seeds))
-    return shlex.join(["python", "-m", "rmsrepro", "-m", *layout.plan.overrides(arm, size), f"seed={seeds}"])
+def run_command(layout: Layout, arm: str, size: str, runs: list[RunRecord]) -> str:
+    """Return the command that makes an arm's runs again with their seeds; those of the plan where there are none."""
+    overrides = layout.plan.overrides(arm, size)
+    return shlex.join(["python", "-m", "rmsrepro", "-m", *overrides, f"seed={_seeds(layout.plan, runs)}"])
+
+
+def _seeds(plan: Plan, runs: list[RunRecord]) -> str:
+    return ",".join(map(str, sorted({run.seed for run in runs}) or plan.seeds))
 
 
 def _measured_without_runs(layout: Layout, index: Index, cell: Cell) -> Cell:

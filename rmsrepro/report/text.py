@@ -20,6 +20,8 @@ LEGEND = (
     " ≈: read from a plot.",
     "Verdicts: the rules are in docs/statistics.md. Times are never compared across machines or impls, only their"
     " ratios to the reference arm.",
+    "A command repeats its rows' configuration and seeds. Where it names no impl, the machine it runs on decides, and"
+    " may take another than the one shown here.",
 )
 _LAST_HEADINGS = ("Verdict", "State", "Data", "Impl", "Hardware")
 _BETTER = {"max": "higher is better", "min": "lower is better", "neutral": "neither way is better"}

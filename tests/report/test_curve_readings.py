@@ -104,7 +104,7 @@ def test_the_extremes_over_all_shares_are_taken_seed_by_seed_at_any_size(publish
     lowest, highest = found["prmsnorm", "lowest"], found["prmsnorm", "highest"]
     assert (lowest.seeds, lowest.ours.mean, highest.ours.mean) == ((1, 3), 20.0, 29.0)
     assert lowest.verdict.outcome == "not tested"
-    assert lowest.command == "python -m rmsrepro.sweep plan=figure3 size=small"
+    assert lowest.command == "python -m rmsrepro.sweep plan=figure3 size=small seeds=1,2,3"
 
 
 def test_an_extreme_is_taken_once_a_seed_however_many_arms_and_runs_there_are(published):

@@ -39,6 +39,13 @@ def test_with_no_runs_every_cell_says_not_measured_and_how_to_measure_it():
     assert bool(cell(tables, "rmsnorm", "time").command) == bool(find_spec("rmsrepro.bench.steps"))
 
 
+def test_a_command_names_the_seeds_that_were_run(published):
+    lines = [run_line("rmsnorm", seed=seed, error=0.09) for seed in (12, 11)]
+    lines.append(run_line("rmsnorm", seed=13, state="diverged"))
+    command = cell(table10(published(*lines)), "rmsnorm").command
+    assert command == "python -m rmsrepro -m task=cifar10 size=paper norm=rmsnorm seed=11,12,13"
+
+
 def test_what_is_too_costly_or_has_no_data_says_so():
     costly = build_tables(load_plan("table2"), Index())[0].cells[0]
     assert costly.state == "too costly"
