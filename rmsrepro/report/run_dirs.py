@@ -48,8 +48,8 @@ def variant(values: dict[str, Any]) -> str:
 
 
 def read_run_dirs(runs_root: Path) -> tuple[list[RunRecord], list[str]]:
-    """Read every run below a root that belongs to a plan; returns the records and a line about each unusable one."""
-    records, complaints = [], []
+    """Read every run below a root that belongs to a plan; returns the records and lines about the others."""
+    records, complaints, strays = [], [], 0
     for rundir in find_runs(runs_root):
         try:
             record = _read(rundir)
@@ -59,13 +59,17 @@ def read_run_dirs(runs_root: Path) -> tuple[list[RunRecord], list[str]]:
             continue
         if record is not None:
             records.append(record)
+        else:
+            strays += rundir.config_yaml.is_file()  # without one it ended before its data were read
+    if strays:
+        complaints.append(f"{runs_root}: runs that are no plan's, and are shown nowhere: {strays}")
     return records, complaints
 
 
 def _read(rundir: RunDir) -> RunRecord | None:
     state = rundir.effective_state()
     if not rundir.config_yaml.is_file():
-        return None  # it ended before its data were read
+        return None
     values = _read_config(rundir.config_yaml)
     found = _arm_of(values)
     if found is None:

@@ -14,6 +14,7 @@ from rmsrepro.report.fields import printable
 from rmsrepro.report.records import MeasurementRecord, RunRecord, TimingRecord, best_of, read_records
 from rmsrepro.report.run_curves import read_curves
 from rmsrepro.report.run_dirs import arm_variant, is_variant, read_run_dirs
+from rmsrepro.report.sessions import choose_sessions
 from rmsrepro.sweep.plan import Plan, load_plan, plan_names
 
 
@@ -23,6 +24,7 @@ class Index:
 
     runs: list[RunRecord] = field(default_factory=list)
     timings: list[TimingRecord] = field(default_factory=list)
+    """Of each plan, size, impl and machine those of one session."""
     measurements: list[MeasurementRecord] = field(default_factory=list)
     curves: dict[tuple[str, str, str, int], list[CurveRecord]] = field(default_factory=dict)
     """Committed curves by the run they are of."""
@@ -98,6 +100,8 @@ def build_index(published: Path, runs_root: Path | None) -> Index:
         index.notes += complaints
     _add_runs(index, runs)
     _note_strays(index)
+    index.timings, left_out = choose_sessions(index.timings)
+    index.notes += left_out
     return index
 
 
@@ -164,10 +168,10 @@ def _add_runs(index: Index, runs: Iterable[RunRecord]) -> None:
                 " its command makes runs of today's"
             )
         for other in sets:
-            if other is not chosen and _done(other):
+            if other is not chosen:
                 index.notes.append(
-                    f"{plan}/{arm}, size {size}: {_done(other)} runs of another configuration ({other[0].variant}) are"
-                    f" left out; {_done(chosen)} of {chosen[0].variant} are shown"
+                    f"{plan}/{arm}, size {size}: {len(other)} runs of another configuration ({other[0].variant}) are"
+                    f" left out, {_done(other)} of them done; {len(chosen)} of {chosen[0].variant} are shown"
                 )
 
 

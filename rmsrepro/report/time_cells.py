@@ -16,13 +16,13 @@ from rmsrepro.report.verdict import Verdict, judge_time, refuse_session, smoke_r
 def time_cells(layout: Layout, index: Index, row: LayoutRow, key: str, size: str) -> list[Cell]:
     """Return one cell per impl and machine that was timed, or a single one that says it was not measured."""
     timings = index.plan_timings(layout.plan, size)
-    sessions = {(timing.impl, timing.hardware): timing.session for timing in timings}  # the last one recorded
+    places = {(timing.impl, timing.hardware) for timing in timings}
     cells = []
-    for impl, hardware in sorted(sessions, key=lambda key: (key[0] != "composed", key)):
+    for impl, hardware in sorted(places, key=lambda key: (key[0] != "composed", key)):
         arms = {
             (timing.arm, timing.repeat): timing
             for timing in timings
-            if (timing.impl, timing.hardware, timing.session) == (impl, hardware, sessions[impl, hardware])
+            if (timing.impl, timing.hardware) == (impl, hardware)
         }
         if (row.arm, 0) in arms:
             cells.append(_timed(layout, row, key, size, arms))

@@ -50,7 +50,7 @@ def test_a_run_belongs_to_the_arm_whose_configuration_it_has(tmp_path):
     make_run(tmp_path, "norm=rmsnorm", "seed=2")
     make_run(tmp_path, "norm=rmsnorm", "train.lr=0.5")
     records, complaints = read_run_dirs(tmp_path)
-    assert complaints == []
+    assert complaints == [f"{tmp_path}: runs that are no plan's, and are shown nowhere: 1"]
     assert [(run.plan, run.arm, run.seed, run.hardware) for run in records] == [
         ("table10", "rmsnorm", 2, "TITAN CPU, 2 cores")
     ]
@@ -179,6 +179,13 @@ def test_runs_of_two_configurations_never_share_a_mean(published):
     index = build_index(published(*(run_line(seed=seed) for seed in (1, 2, 3)), *others), None)
     assert [run.seed for run in index.runs] == [1, 2, 3]
     assert "another configuration (other)" in index.notes[0]
+
+
+@pytest.mark.parametrize("state", ["diverged", "failed"])
+def test_runs_of_another_configuration_are_noted_however_they_ended(published, state):
+    others = [run_line(seed=seed, state=state) | {"variant": "other"} for seed in (4, 5)]
+    (note,) = build_index(published(run_line(seed=1), *others), None).notes
+    assert "2 runs of another configuration (other) are left out, 0 of them done" in note
 
 
 OLD, LATER = "0123456789ab", "2026-02-01T00:00:00+00:00"

@@ -265,6 +265,18 @@ def test_no_arm_of_a_session_whose_layernorm_differs_from_itself_is_judged(publi
         assert (found.outcome, found.reason) == ("not tested", "the arm timed twice differs from itself")
 
 
+def test_of_several_sessions_the_one_with_most_arms_counts_then_the_newest_and_the_others_are_noted(published):
+    whole, newer = timed(31 / 39, session="20260101T000000-a"), timed(0.9, session="20260102T000000-a")
+    part = timed(0.5, session="20260103T000000-a")[:1]
+    index = build_index(published(*newer, *part, *whole), None)
+    found = cell(build_tables(load_plan("table10"), index), "rmsnorm", "time")
+    assert found.relative == pytest.approx(0.9, abs=1e-3)
+    assert [note.split(",")[0] for note in index.notes_of(load_plan("table10"))] == [
+        "table10/session 20260101T000000-a",
+        "table10/session 20260103T000000-a",
+    ]
+
+
 @pytest.mark.parametrize(
     ("conditions", "outcome", "reason"),
     [
