@@ -9,6 +9,7 @@ from rmsrepro.report.claims import Column
 from rmsrepro.report.curve_readings import READINGS, AtTimeOf, OverArms
 from rmsrepro.report.records import RunRecord
 from rmsrepro.report.runs_index import Index
+from rmsrepro.report.same_data import contents, differ
 from rmsrepro.sweep.plan import Plan
 
 
@@ -40,6 +41,8 @@ def unlike(cell: Cell, plan: Plan, index: Index, ours: list[RunRecord], theirs: 
     on = {run.data for run in theirs}
     if {run.data for run in ours} != on:
         return f"not compared with {cell.reference}, which is on {', '.join(sorted(on))}"
+    if differ(contents(ours), contents(theirs)):
+        return f"not compared with {cell.reference}, whose data of that name have other contents"
     earlier = index.is_earlier(plan, cell.arm, cell.size)
     if earlier != index.is_earlier(plan, cell.reference or "", cell.size):
         recipe = "today's" if earlier else "an earlier"

@@ -44,6 +44,16 @@ def printable(value: Any) -> Any:
     return [printable(part) for part in value] if isinstance(value, list) else value
 
 
+def texts_by_name(row: Mapping[str, Any], key: str) -> dict[str, str]:
+    """Return a mapping from name to text; an empty one where the key is missing or null."""
+    found = row.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ValueError(f"{key} {found!r}; expected a mapping from name to text")
+    return {text({"name": name}, "name"): text(found, name) for name in found}
+
+
 def size_name(row: Mapping[str, Any]) -> str:
     """Return the size, one of those there are: tables of any other are shown nowhere."""
     value = text(row, "size")

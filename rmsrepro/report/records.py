@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from rmsrepro.report.fields import (
     size_name,
     text,
     text_or_none,
+    texts_by_name,
     whole_number,
 )
 from rmsrepro.runs.atomic import atomic_writer, to_json
@@ -53,6 +54,8 @@ class RunRecord:
     message: str = ""
     folder: Path | None = None
     """The run's directory where it is at hand; its name need not be text that can be written, `where` is."""
+    data_checksums: Mapping[str, str] = field(default_factory=dict)
+    """The checksums of the data's files by name; none in records of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,8 @@ def run_row(record: RunRecord) -> dict[str, Any]:
         "started": record.started,
         "commit": record.commit,
     }
+    if record.data_checksums:
+        own["data_checksums"] = dict(record.data_checksums)
     return {**own, "message": record.message} if record.result is None else {**own, **record.result}
 
 
@@ -203,6 +208,7 @@ def _run(row: dict[str, Any], where: str) -> RunRecord:
         where=where,
         message=free_text(row, "message"),
         folder=None,
+        data_checksums=texts_by_name(row, "data_checksums"),
     )
 
 

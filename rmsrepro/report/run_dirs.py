@@ -19,7 +19,7 @@ from yaml import YAMLError
 from rmsrepro.compose import compose_config
 from rmsrepro.config import SIZES, UNHASHED
 from rmsrepro.errors import ConfigError, DataError
-from rmsrepro.report.fields import one_line, printable, text_or_none
+from rmsrepro.report.fields import one_line, printable, text_or_none, texts_by_name
 from rmsrepro.report.records import RunRecord
 from rmsrepro.runs.atomic import read_json
 from rmsrepro.runs.result import read_result
@@ -62,7 +62,7 @@ def read_run_dirs(runs_root: Path) -> tuple[list[RunRecord], list[str]]:
         else:
             strays += rundir.config_yaml.is_file()  # without one it ended before its data were read
     if strays:
-        complaints.append(f"{runs_root}: runs that are no plan's, and are shown nowhere: {strays}")
+        complaints.append(f"{printable(str(runs_root))}: runs that are no plan's, and are shown nowhere: {strays}")
     return records, complaints
 
 
@@ -95,6 +95,7 @@ def _read(rundir: RunDir) -> RunRecord | None:
         where=printable(str(rundir.path)),
         message=one_line(str(status.fields.get("message", ""))) if status else "",
         folder=rundir.path,
+        data_checksums=texts_by_name(manifest, "data_checksums"),
     )
 
 

@@ -14,6 +14,7 @@ from rmsrepro.report.fields import printable
 from rmsrepro.report.records import MeasurementRecord, RunRecord, TimingRecord, best_of, read_records
 from rmsrepro.report.run_curves import read_curves
 from rmsrepro.report.run_dirs import arm_variant, is_variant, read_run_dirs
+from rmsrepro.report.same_data import by_data
 from rmsrepro.report.sessions import choose_sessions
 from rmsrepro.sweep.plan import Plan, load_plan, plan_names
 
@@ -153,10 +154,10 @@ def _add_runs(index: Index, runs: Iterable[RunRecord]) -> None:
     for run in runs:
         by_arm[run.plan, run.arm, run.size].append(run)
     for (plan, arm, size), group in by_arm.items():
-        by_variant: dict[str, dict[int, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
+        by_variant: dict[str, list[RunRecord]] = defaultdict(list)
         for run in group:
-            by_variant[run.variant][run.seed].append(run)
-        sets = [[_one(index, copies) for copies in by_seed.values()] for by_seed in by_variant.values()]
+            by_variant[run.variant].append(run)
+        sets = [_by_seed(index, alike) for runs in by_variant.values() for alike in by_data(runs)]
         # Composing takes a while, and a name of another form cannot be today's.
         now = arm_variant(plan, arm, size) if any(map(is_variant, by_variant)) else None
         chosen = max(sets, key=lambda runs: (_is_found(runs, now), _done(runs), max(run.started for run in runs)))
@@ -169,9 +170,11 @@ def _add_runs(index: Index, runs: Iterable[RunRecord]) -> None:
             )
         for other in sets:
             if other is not chosen:
+                same = other[0].variant == chosen[0].variant
+                what = "on other data" if same else f"of another configuration ({other[0].variant})"
                 index.notes.append(
-                    f"{plan}/{arm}, size {size}: {len(other)} runs of another configuration ({other[0].variant}) are"
-                    f" left out, {_done(other)} of them done; {len(chosen)} of {chosen[0].variant} are shown"
+                    f"{plan}/{arm}, size {size}: {len(other)} runs {what} are left out, {_done(other)} of them done;"
+                    f" {len(chosen)} of {chosen[0].variant} are shown"
                 )
 
 
@@ -182,6 +185,13 @@ def _is_found(runs: list[RunRecord], now: str | None) -> bool:
 
 def _done(runs: list[RunRecord]) -> int:
     return sum(run.state == "done" for run in runs)
+
+
+def _by_seed(index: Index, runs: list[RunRecord]) -> list[RunRecord]:
+    copies: dict[int, list[RunRecord]] = defaultdict(list)
+    for run in runs:
+        copies[run.seed].append(run)
+    return [_one(index, of_seed) for of_seed in copies.values()]
 
 
 def _one(index: Index, copies: list[RunRecord]) -> RunRecord:

@@ -60,7 +60,7 @@ def _table(layout: Layout, index: Index, size: str) -> Table:
 def mark_best(cells: list[Cell]) -> None:
     """Mark the best of each column by its declared direction, the paper's and ours apart; what reads equal ties.
 
-    Compared are rows of one framework and, for ours, of one impl and machine where times are concerned.
+    Compared are rows of one framework and, for ours, on the same data; of one impl and machine where it is times.
     """
     for _, column in groupby(cells, key=lambda cell: cell.column):
         group = list(column)
@@ -74,8 +74,12 @@ def mark_best(cells: list[Cell]) -> None:
                 best = pick(cell.claim.value for cell in printed if cell.claim)
                 for cell in printed:
                     cell.best_paper = cell.claim is not None and cell.claim.value == best
-            for place in {(cell.impl, cell.hardware) if cell.is_ratio else None for cell in own}:
-                _mark_ours([cell for cell in own if place in (None, (cell.impl, cell.hardware))], pick)
+            for place in {_place(cell) for cell in own}:
+                _mark_ours([cell for cell in own if _place(cell) == place], pick)
+
+
+def _place(cell: Cell) -> tuple[str, ...]:
+    return (cell.impl, cell.hardware) if cell.is_ratio else (cell.data,)
 
 
 def _mark_ours(cells: list[Cell], pick: Callable[[Iterable[float]], float]) -> None:

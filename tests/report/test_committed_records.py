@@ -36,6 +36,7 @@ def make_run(root, *overrides, state="done", error=0.9, **changes):
         "host": "my-laptop",
         "directory": "/home/me",
         "git": {"commit": "c0ffee"},
+        "data_checksums": {"train.bin": "sha256:c1fa"},
         "hardware": {"cpu": "TITAN CPU", "usable_cores": 2, "gpus": []},
     }
     write_json_atomic(rundir.manifest_json, manifest)
@@ -67,6 +68,7 @@ def test_published_runs_hold_the_result_the_plan_and_the_command_but_no_names_of
     assert {row["arm"]: row["state"] for row in rows} == {"baseline": "diverged", "rmsnorm": "done"}
     done = rows[1]
     assert done["metrics"]["test/error"] == 0.8
+    assert [row["data_checksums"] for row in rows] == [{"train.bin": "sha256:c1fa"}] * 2
     assert done["command"] == "python -m rmsrepro task=cifar10 size=tiny norm=rmsnorm seed=1"
     assert (done["plan"], done["hardware"]) == ("table10", "TITAN CPU, 2 cores")
     assert "my-laptop" not in text
@@ -250,6 +252,8 @@ def test_an_earlier_recipe_is_named_and_not_compared_with_todays(published, old,
         ({"state": "diverged", "commit": 5}, "commit 5; expected text"),
         ({"state": "diverged", "message": {}}, "message {}; expected text"),
         ({"state": "diverged", "seed": 1.5}, "seed 1.5; expected a whole number"),
+        ({"data_checksums": ["a"]}, "data_checksums ['a']; expected a mapping"),
+        ({"data_checksums": {"a": 1}}, "a 1; expected text"),
         (timing_line("rmsnorm", []), "block_ms is empty"),
         (timing_line("rmsnorm", [1.0], conditions=[]), "conditions []; expected a mapping"),
         (

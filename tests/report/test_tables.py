@@ -132,6 +132,47 @@ def test_arms_on_different_data_are_not_compared(published):
     assert found.detail == "not compared with layernorm, which is on mnist"
 
 
+def test_the_best_is_not_chosen_across_data(published):
+    lines = [*seeds("rmsnorm", 0.3), *seeds("layernorm", 0.1, data="mnist"), *seeds("batchnorm", 0.35)]
+    assert [cell.arm for cell in table10(published(*lines))[0].cells if cell.best_ours] == ["rmsnorm"]
+
+
+def checksums(value):
+    return {"data_checksums": {"train": f"sha256:{value}"}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (checksums("a"), checksums("b")),
+        ({"facts": {"features": "mobilenetv2 1280"}}, {"facts": {"features": "vgg 4096"}}),
+    ],
+)
+def test_other_contents_under_one_name_share_no_mean_and_are_not_compared(published, one, other):
+    four = [0.30, 0.31, 0.305, 0.302]
+    lines = [line | (one if line["seed"] < 4 else other) for line in seeds("rmsnorm", *four, size="small")]
+    lines += [line | other for line in seeds("layernorm", 0.33, 0.345, 0.34, size="small")]
+    index = build_index(published(*lines), None)
+    found = cell(build_tables(load_plan("table10"), index), "rmsnorm")
+    assert found.seeds == (1, 2, 3)
+    assert "1 runs on other data are left out" in index.notes[0]
+    assert found.verdict.reason == "not compared with layernorm, whose data of that name have other contents"
+    assert index.contradictions == []
+
+
+def test_a_file_that_only_some_runs_had_and_what_differs_by_seed_make_no_other_data(published):
+    lines = [
+        line | checksums("a") | {"facts": {"scores": line["seed"]}}
+        for line in seeds("rmsnorm", 0.30, 0.31, 0.305, 0.302)
+    ]
+    lines[1]["data_checksums"] = {"train": "sha256:a", "test": "sha256:c"}
+    del lines[2]["data_checksums"]
+    lines[3] |= {"state": "diverged"}
+    index = build_index(published(*lines), None)
+    assert [run.seed for run in index.runs] == [1, 2, 3, 4]
+    assert index.notes == []
+
+
 def test_test_and_validation_scores_of_one_arm_never_share_a_mean(published):
     both, valid = {"test/caption_r1": 50.0, "valid/caption_r1": 10.0}, {"valid/caption_r1": 12.0}
     content = {"plan": "table7", "task": "order_embedding", "data": "flickr8k", "size": "small", "direction": "max"}
