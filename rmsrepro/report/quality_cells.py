@@ -55,8 +55,9 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
     if values:
         cell.ours, cell.ours_unit = estimate([values[seed] for seed in sorted(values)]), column.unit
     _compare(cell, layout, values, theirs)
-    earlier = "of an earlier recipe" if done and index.is_earlier(plan, cell.arm, size) else ""
-    cell.detail = "; ".join(filter(None, (cell.detail, earlier, apart)))
+    if values:
+        earlier = "of an earlier recipe" if index.is_earlier(plan, cell.arm, size) else ""
+        cell.detail = "; ".join(filter(None, (cell.detail, earlier, apart)))
     if not apart and (theirs_lost := lost(their_runs, theirs, column, metric)):
         apart = f"{layout.label(cell.reference or '')}: {theirs_lost}"
     against = (lost(runs, values, column, metric), apart)

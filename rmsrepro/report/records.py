@@ -141,7 +141,7 @@ def write_runs(path: Path, records: Iterable[RunRecord]) -> None:
 
 def run_row(record: RunRecord) -> dict[str, Any]:
     """Return the line of one run: the keys of result.json, and beside them where the run belongs."""
-    own = {
+    own: dict[str, Any] = {
         "kind": "run",
         "schema": SCHEMA,
         "plan": record.plan,

@@ -144,7 +144,7 @@ def judge_quality(
 
     def judge_relative(reference: Claim) -> Verdict:
         if unlike:
-            return Verdict("not tested", "arms that are alike", unlike, len(ours))
+            return Verdict("not tested", "like with like", unlike, len(ours))
         return judge_difference(claim, reference, ours, theirs)
 
     if not paper_setting or claim.approximate:
