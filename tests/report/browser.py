@@ -50,14 +50,19 @@ class Browser:
             self._profile.cleanup()
 
     def open(self, path, width, height=900, dark=False, script=True, fragment=""):
-        """Load a file at a window size, in the light or the dark scheme of the system, and anew."""
+        """Load a file at a window size, in the light or the dark scheme of the system; with a fragment anew."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.devtools("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.devtools("Emulation.setEmulatedMedia", features=[scheme])
         self.devtools("Emulation.setScriptExecutionDisabled", value=not script)
-        for url in ("about:blank", path.resolve().as_uri() + fragment):
-            self._call("POST", "/url", {"url": url})
+        if fragment:  # the same document with another fragment would not be loaded again
+            self._call("POST", "/url", {"url": "about:blank"})
+        self._call("POST", "/url", {"url": path.resolve().as_uri() + fragment})
+        for _ in range(200):  # on a busy machine the driver may answer before the document is there
+            if self.ask("location.protocol + document.readyState + !!document.title") == "file:completetrue":
+                break
+            time.sleep(0.05)
 
     def ask(self, expression):
         """Return the value of a JavaScript expression."""
