@@ -12,6 +12,7 @@ from rmsrepro.bench.protocol import Timing
 from rmsrepro.bench.step_session import Session
 from rmsrepro.bench.step_table import block_ms
 from rmsrepro.errors import ConfigError
+from rmsrepro.report.places import updating
 from rmsrepro.report.records import SCHEMA, read_records
 from rmsrepro.report.run_dirs import hardware_name
 from rmsrepro.runs.atomic import atomic_writer, read_jsonl, to_json
@@ -26,12 +27,12 @@ def publish(session: Session, folder: Path, threads: int | None = None) -> Path:
     path = folder / f"timing-{session.contest.name}.jsonl"
     new = rows(session, threads)
     key = _place(new[0])
-    kept = [row for row in _existing(path) if _place(row) != key]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with atomic_writer(path) as file:
-            for row in [*kept, *new]:
-                file.write((to_json(row) + "\n").encode())
+        with updating(folder):
+            kept = [row for row in _existing(path) if _place(row) != key]
+            with atomic_writer(path) as file:
+                for row in [*kept, *new]:
+                    file.write((to_json(row) + "\n").encode())
     except OSError as error:
         raise ConfigError(f"--published {folder}: cannot be written ({error.strerror}); name another folder") from error
     return path

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock
 
 from rmsrepro.errors import DataError
 from rmsrepro.runs.rundir import source_checkout
@@ -25,3 +29,14 @@ def paper_dir() -> Path:
 def published_dir() -> Path:
     """Return the folder with the committed records."""
     return results_dir() / "published"
+
+
+@contextmanager
+def updating(folder: Path) -> Generator[None]:
+    """Make a folder of records and hold it for the block, which reads a file and writes it again; raises OSError.
+
+    Whoever comes second waits, so that two who publish at once lose nothing of one another.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".lock"):
+        yield

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 from dataclasses import asdict
+from threading import Thread
 
 import pytest
 from made_up import result, run_line, timing_line
@@ -12,6 +13,7 @@ from omegaconf import OmegaConf
 from rmsrepro.compose import compose_config
 from rmsrepro.errors import DataError
 from rmsrepro.report.cli import main
+from rmsrepro.report.places import updating
 from rmsrepro.report.publish import publish
 from rmsrepro.report.records import read_records
 from rmsrepro.report.run_dirs import published_command, read_run_dirs
@@ -114,6 +116,34 @@ def test_publishing_an_older_or_a_broken_run_does_not_replace_a_finished_one(tmp
         path, count = publish("table10", tmp_path / root, tmp_path)
     assert count == 1
     assert json.loads(path.read_text())["metrics"]["test/error"] == 0.8
+
+
+def test_runs_of_other_data_under_the_same_name_do_not_replace_published_ones(tmp_path):
+    make_run(tmp_path / "one", "norm=rmsnorm", "seed=1", error=0.8)
+    path, _ = publish("table10", tmp_path / "one", tmp_path)
+    before = path.read_bytes()
+    for seed in (1, 2):
+        root = tmp_path / f"seed{seed}"
+        other = make_run(root, "norm=rmsnorm", f"seed={seed}", error=0.1)
+        change_json(other.manifest_json, data_checksums={"train.bin": "sha256:0ff"})
+        with pytest.raises(DataError, match="rmsnorm was recorded with other data under the same name, cifar10"):
+            publish("table10", root, tmp_path)
+    make_run(root, "norm=rmsnorm", "seed=1", error=0.8)
+    with pytest.raises(DataError, match="unlike data under one name, cifar10; keep those of one below"):
+        publish("table10", root, tmp_path / "empty")
+    assert path.read_bytes() == before
+
+
+def test_who_publishes_second_waits_until_the_first_has_written(tmp_path):
+    make_run(tmp_path / "runs", "norm=rmsnorm", "seed=1", error=0.8)
+    second = Thread(target=publish, args=("table10", tmp_path / "runs", tmp_path / "published"))
+    with updating(tmp_path / "published"):
+        second.start()
+        second.join(0.5)
+        assert second.is_alive()
+        assert not (tmp_path / "published/runs-table10.jsonl").exists()
+    second.join(10)
+    assert (tmp_path / "published/runs-table10.jsonl").exists()
 
 
 def test_nothing_to_publish_is_said_in_one_line(tmp_path):
@@ -318,7 +348,7 @@ def test_nothing_is_published_of_runs_whose_curves_cannot_be(tmp_path):
     run.metrics_jsonl.write_text('{"step": 1, "time_s": "NaN", "train/loss": 2.0}\n')
     with pytest.raises(DataError, match=r"metrics\.jsonl: .*step 1 at NaN s"):
         publish("table10", tmp_path / "runs", tmp_path / "published")
-    assert not (tmp_path / "published").exists()
+    assert list((tmp_path / "published").glob("*.jsonl")) == []
 
 
 def test_records_that_cannot_be_written_are_one_line(tmp_path, capsys):
