@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from rmsrepro.errors import ConfigError
+from rmsrepro.norms.config import partial_size
 from rmsrepro.tasks.base import build_task
 from rmsrepro.train.schedule import beta1_at, lr_at
 
@@ -36,6 +37,11 @@ def test_each_norm_gets_the_papers_settings(config, norm, lr, init, init_images,
 def test_statistics_are_taken_over_height_and_width_with_gain_and_shift(config):
     norm = config("rmsnorm").norm
     assert (norm.axes, norm.gain, norm.shift, norm.eps_placement) == ("hw", True, True, "inside")
+
+
+def test_a_partial_statistic_takes_two_of_the_ten_logits_and_five_of_the_36_positions(config):
+    norm = config("prmsnorm").norm
+    assert [partial_size(n, norm.p, norm.rounding) for n in (10, 36)] == [2, 5]
 
 
 def test_paper_size_is_the_whole_net_on_all_images_for_200_epochs(config):
