@@ -47,6 +47,8 @@ class Row:
     framework: str | None = None
     origin: str | None = None
     """The publication that the paper quotes this row from; such a row is not the paper's to be judged."""
+    compared: bool = True
+    """Whether the paper compares the row with its others; where it says that it cannot be, neither do we."""
 
 
 @dataclass
@@ -202,7 +204,7 @@ def _claim(table: str, paper: PaperTable, row: Row, key: str, column: Column, te
 def _reference(paper: PaperTable, row: Row) -> str | None:
     """Return LayerNorm's arm of the same framework, for LayerNorm itself the arm without a norm."""
     wanted = "none" if row.norm == REFERENCE_NORM else REFERENCE_NORM
-    if row.origin is not None:
+    if row.origin is not None or not row.compared:
         return None
     alike = [other for other in paper.rows if other.framework == row.framework and other.origin is None]
     return next((other.arm for other in alike if other.norm == wanted), None)
