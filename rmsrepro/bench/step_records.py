@@ -14,7 +14,7 @@ from rmsrepro.bench.step_table import block_ms
 from rmsrepro.errors import ConfigError
 from rmsrepro.report.places import updating
 from rmsrepro.report.records import SCHEMA, read_records
-from rmsrepro.report.run_dirs import hardware_name
+from rmsrepro.report.run_dirs import arm_variant, hardware_name
 from rmsrepro.runs.atomic import atomic_writer, read_jsonl, to_json
 from rmsrepro.runs.machine import hardware
 
@@ -44,7 +44,7 @@ def rows(session: Session, threads: int | None = None) -> list[dict[str, Any]]:
     again = [(arm, 1, timing) for arm, timing in session.again.items()]
     contest = session.contest
     words = f"--plan {contest.name} --size {contest.size} --impls {session.impl}"
-    command = f"python -m rmsrepro.bench steps {words}{f' --threads {threads}' if threads else ''}"
+    command = f"python -m rmsrepro.bench steps {words}{f' --threads {threads}' if threads else ''} --publish"
     return [_row(session, command, *one) for one in (*timed, *again)]
 
 
@@ -57,6 +57,7 @@ def _row(session: Session, command: str, arm: str, repeat: int, timing: Timing) 
         "plan": contest.name,
         "arm": arm,
         "size": contest.size,
+        "variant": arm_variant(contest.name, arm, contest.size),
         "impl": session.impl,
         "hardware": hardware_name(hardware(), device),
         "session": session.name,

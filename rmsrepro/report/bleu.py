@@ -46,7 +46,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def compare(name: str, runs: Sequence[Translations], samples: int = SAMPLES) -> str:
-    """Test every run against the first by paired bootstrap; raises DataError where they are not of one test set."""
+    """Test every run against the first; raises DataError where they are not of one test set.
+
+    By paired bootstrap, whose p value counts one side only (Koehn 2004), and by approximate randomisation, for both.
+    """
     first, *others = runs
     for run in others:
         other = [what for what in ("data", "references", "tokenized") if getattr(run, what) != getattr(first, what)]
@@ -56,18 +59,27 @@ def compare(name: str, runs: Sequence[Translations], samples: int = SAMPLES) -> 
         counts = len(run.hypotheses), len(run.references)
         if counts[0] != counts[1]:
             raise DataError(f"{run.run}: {counts[0]} translations for {counts[1]} references of {name}")
-    found = paired_bleu(
-        first.references,
-        (first.run, first.hypotheses),
-        [(run.run, run.hypotheses) for run in others],
-        samples=samples,
-        tokenized=first.tokenized,
+    bootstrap, randomised = (
+        paired_bleu(
+            first.references,
+            (first.run, first.hypotheses),
+            [(run.run, run.hypotheses) for run in others],
+            method=method,
+            samples=samples,
+            tokenized=first.tokenized,
+        )
+        for method in ("bs", "ar")
     )
-    lines = [f"{name}, {len(first.references)} sentences; {found['signature']}", f"{'BLEU':>6}  {'p':>6}"]
-    for run, score in found["scores"].items():
-        p = "base" if score["p"] is None else f"{score['p']:.4f}"
-        lines.append(f"{score['bleu']:6.2f}  {p:>6}  {run}")
-    lines.append(f"p: paired bootstrap, {samples} resamples of the sentences; it does not answer for the seed")
+    lines = [f"{name}, {len(first.references)} sentences; {bootstrap['signature']}"]
+    lines.append(f"{'BLEU':>6}  {'p(bs)':>6}  {'p(ar)':>6}")
+    for run, score in bootstrap["scores"].items():
+        both = (score["p"], randomised["scores"][run]["p"])
+        words = "  ".join(f"{'base' if p is None else f'{p:.4f}':>6}" for p in both)
+        lines.append(f"{score['bleu']:6.2f}  {words}  {run}")
+    lines.append(
+        f"p: paired bootstrap (bs, one-sided) and approximate randomisation (ar, two-sided), {samples} draws over the"
+        " sentences, not adjusted for several runs; neither answers for the seed"
+    )
     return "\n".join(lines)
 
 

@@ -44,7 +44,11 @@ class Cell:
     data: str = ""
     impl: str = ""
     hardware: str = ""
+    commits: tuple[str, ...] = ()
+    """The source that our runs are of, each once."""
     metric: str = ""
+    signature: str = ""
+    """How sacrebleu scored our runs, where the column is BLEU."""
     command: str = ""
     runs: tuple[str, ...] = ()
     best_paper: bool = False

@@ -34,7 +34,7 @@ def lost(runs: list[RunRecord], values: dict[int, float], column: Column, metric
 def unlike(cell: Cell, plan: Plan, index: Index, ours: list[RunRecord], theirs: list[RunRecord]) -> str:
     """Say why a cell's finished runs are not compared with its reference arm's; empty if they are, or there are none.
 
-    They are of the same data and, both or neither, of the recipe that today's configuration has.
+    They are of the same data and of the recipe that today's configuration has: two earlier ones may differ in it.
     """
     if not ours or not theirs:
         return ""
@@ -43,8 +43,8 @@ def unlike(cell: Cell, plan: Plan, index: Index, ours: list[RunRecord], theirs: 
         return f"not compared with {cell.reference}, which is on {', '.join(sorted(on))}"
     if differ(contents(ours), contents(theirs)):
         return f"not compared with {cell.reference}, whose data of that name have other contents"
-    earlier = index.is_earlier(plan, cell.arm, cell.size)
-    if earlier != index.is_earlier(plan, cell.reference or "", cell.size):
-        recipe = "today's" if earlier else "an earlier"
-        return f"not compared with {cell.reference}, which is of {recipe} recipe"
+    if index.is_earlier(plan, cell.reference or "", cell.size):
+        return f"not compared with {cell.reference}, which is of an earlier recipe"
+    if index.is_earlier(plan, cell.arm, cell.size):
+        return f"not compared with {cell.reference}, which is of today's recipe"
     return ""

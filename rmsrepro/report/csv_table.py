@@ -16,8 +16,8 @@ COLUMNS = (
     *("claim", "table", "size", "arm", "label", "framework", "column", "unit", "direction"),
     *("paper", "paper_spread", "paper_relative", "ours", "ours_unit", "ours_sd", "ours_low", "ours_high", "n", "seeds"),
     *("reference", "relative_is", "relative", "relative_low", "relative_high"),
-    *("verdict", "verdict_rule", "verdict_reason", "state", "detail"),
-    *("data", "metric", "impl", "hardware", "command", "runs"),
+    *("verdict", "verdict_rule", "verdict_reason", "verdict_n", "verdict_low", "verdict_high", "verdict_level"),
+    *("state", "detail", "data", "metric", "signature", "impl", "hardware", "commits", "command", "runs"),
 )
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -54,6 +54,7 @@ def _row(cell: Cell) -> dict[str, object]:
     claim, found, verdict = cell.claim, cell.ours, cell.verdict
     low, high = _ends(found.interval if found else None)
     relative_low, relative_high = _ends(cell.relative_interval)
+    verdict_low, verdict_high = _ends(verdict.interval if verdict else None)
     return {
         "claim": claim.id if claim else None,
         "table": cell.table,
@@ -82,12 +83,18 @@ def _row(cell: Cell) -> dict[str, object]:
         "verdict": verdict.outcome if verdict else None,
         "verdict_rule": verdict.rule if verdict else None,
         "verdict_reason": verdict.reason if verdict else None,
+        "verdict_n": verdict.n if verdict else None,
+        "verdict_low": verdict_low,
+        "verdict_high": verdict_high,
+        "verdict_level": _number(verdict.interval.level) if verdict and verdict.interval else None,
         "state": cell.state,
         "detail": cell.detail,
         "data": cell.data,
         "metric": cell.metric,
+        "signature": cell.signature,
         "impl": cell.impl,
         "hardware": cell.hardware,
+        "commits": " ".join(cell.commits),
         "command": cell.command,
         "runs": " ".join(cell.runs),
     }

@@ -36,7 +36,7 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
     else:
         return _measured_without_runs(layout, index, cell)
     done = [run for run in runs if run.state == "done"]
-    paper_setting = _paper_setting(layout, runs, size)
+    paper_setting = _paper_setting(layout, runs, size) and not index.is_earlier(plan, row.arm, size)
     _describe(cell, done or runs)
     metric = metric_of((run.result for run in done if run.result), column, paper_setting=paper_setting)
     try:
@@ -57,7 +57,9 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
     _compare(cell, layout, values, theirs)
     if values:
         earlier = "of an earlier recipe" if index.is_earlier(plan, cell.arm, size) else ""
-        cell.detail = "; ".join(filter(None, (cell.detail, earlier, apart)))
+        commits = f"runs of {len(cell.commits)} commits" if len(cell.commits) > 1 else ""
+        scored = f"sacrebleu {cell.signature}" if cell.signature else ""
+        cell.detail = "; ".join(filter(None, (cell.detail, earlier, commits, scored, apart)))
     if not apart and (theirs_lost := lost(their_runs, theirs, column, metric)):
         apart = f"{layout.label(cell.reference or '')}: {theirs_lost}"
     against = (lost(runs, values, column, metric), apart)
@@ -124,6 +126,17 @@ def _describe(cell: Cell, runs: list[RunRecord]) -> None:
     cell.impl = ", ".join(sorted({run.impl for run in runs}))
     cell.hardware = "; ".join(sorted({run.hardware for run in runs}))
     cell.runs = tuple(run.where for run in runs)
+    cell.commits = tuple(sorted({run.commit for run in runs if run.commit}))
+    if cell.unit == "BLEU":
+        cell.signature = ", ".join(sorted({found for run in runs for found in _signatures(run)}))
+
+
+def _signatures(run: RunRecord) -> set[str]:
+    """Return how a run's BLEU was computed, for all of its test sets; none where it does not say."""
+    facts = (run.result or {}).get("facts")
+    scores = facts.get("scores") if isinstance(facts, dict) else None
+    sets = scores.values() if isinstance(scores, dict) else ()
+    return {str(one["bleu_signature"]) for one in sets if isinstance(one, dict) and one.get("bleu_signature")}
 
 
 def _set_state(cell: Cell, layout: Layout, runs: list[RunRecord], values: dict[int, float], column: Column) -> None:
@@ -172,8 +185,16 @@ def _verdict(
     if cell.size == "tiny":
         return smoke_run(len(ours))
     if claim.fails:
-        diverged = sum(run.state == "diverged" for run in runs)
-        return judge_failure(claim, ours, diverged, paper_setting=paper_setting)
+        diverged = [run for run in runs if run.state == "diverged"]
+        others = [run for run in runs if run.state != "diverged"]
+        return judge_failure(
+            claim,
+            ours,
+            len(diverged),
+            paper_setting=paper_setting,
+            lost=lost(others, ours, layout.columns[cell.column], cell.metric or claim.metric),
+            reference=(layout.label(claim.reference or ""), theirs.values()),
+        )
     reference = layout.claims.get((claim.reference or "", cell.column))
     return judge_quality(
         claim, reference, ours, theirs, paper_setting=paper_setting, lost=against[0], unlike=against[1]

@@ -76,6 +76,8 @@ class TimingRecord:
     where: str
     sentinel_drift: float | None = None
     """How much slower the session's fixed work became from its first quarter to its last; None where nobody says."""
+    variant: str | None = None
+    """Names the configuration that was timed, as a run's does, but without the impl; None in earlier records."""
 
     @property
     def turn(self) -> tuple[str, str, str, str, str, str, int]:
@@ -224,6 +226,7 @@ def _timing(row: dict[str, Any], where: str) -> TimingRecord:
         block_ms=block_ms,
         where=where,
         sentinel_drift=_sentinel_drift(row.get("conditions")),
+        variant=text_or_none(row, "variant"),
     )
 
 

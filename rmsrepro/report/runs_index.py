@@ -55,6 +55,10 @@ class Index:
         """Tell whether one arm's runs are of an earlier recipe than the arm's command has now."""
         return (plan.runs_plan, arm, size) in self.earlier
 
+    def is_earlier_timing(self, timing: TimingRecord) -> bool:
+        """Tell whether an arm was timed with an earlier recipe than it has now."""
+        return timing.variant not in (None, arm_variant(timing.plan, timing.arm, timing.size))
+
     def plan_timings(self, plan: Plan, size: str) -> list[TimingRecord]:
         """Return the timed arms of one plan."""
         return [timing for timing in self.timings if (timing.plan, timing.size) == (plan.runs_plan, size)]
@@ -195,9 +199,14 @@ def _by_seed(index: Index, runs: list[RunRecord]) -> list[RunRecord]:
 
 
 def _one(index: Index, copies: list[RunRecord]) -> RunRecord:
-    """Choose among the records of one configuration and seed, and note those that contradict it."""
+    """Choose among the records of one configuration and seed, and note those that contradict it or broke."""
     best = best_of(copies)
     for other in copies:
+        if other.state in ("diverged", "oom") and best.state == "done":
+            index.notes.append(
+                f"{best.plan}/{best.arm}, size {best.size}, seed {best.seed}: {other.where} ended as {other.state};"
+                f" {best.where}, which is done, is shown"
+            )
         if best.result and other.result and _origin(best) == _origin(other) and _metrics(best) != _metrics(other):
             index.contradictions.append(
                 f"{best.plan}/{best.arm}, size {best.size}, seed {best.seed}: {other.where} and {best.where} give"

@@ -9,7 +9,8 @@ from itertools import groupby
 from rmsrepro.report.cells import Cell
 from rmsrepro.report.statistics import Interval
 from rmsrepro.report.tables import Table
-from rmsrepro.report.units import fixed
+from rmsrepro.report.units import fixed, telling_digits
+from rmsrepro.report.verdict import Verdict
 
 NONE = "–"
 NOT_AVAILABLE = "n/a"
@@ -20,6 +21,8 @@ LEGEND = (
     " ≈: read from a plot.",
     "Verdicts: the rules are in docs/statistics.md. Times are never compared across machines or impls, only their"
     " ratios to the reference arm.",
+    "Each cell has its own verdict, at a level that is not adjusted for how many there are. LayerNorm and the arm"
+    " without a norm are each other's reference, so their comparison counts twice, and columns of quality share runs.",
     "A command repeats its rows' configuration and seeds. Where it names no impl, the machine it runs on decides, and"
     " may take another than the one shown here.",
 )
@@ -68,7 +71,7 @@ def ours(cell: Cell) -> str:
     if found.sd is None or found.interval is None:
         spread = f"{NOT_AVAILABLE} [{NOT_AVAILABLE}]"
     else:
-        sd = cell.shown(found.sd) if cell.is_ratio else fixed(found.sd, cell.digits + 1)
+        sd = cell.shown(found.sd) if cell.is_ratio else fixed(found.sd, telling_digits([found.sd], cell.digits + 1))
         spread = f"{sd} [{cell.shown(found.interval.low)}, {cell.shown(found.interval.high)}]"
     return f"{cell.shown(found.mean)} ± {spread}" + (" a step" if cell.is_ratio else "")
 
@@ -77,13 +80,12 @@ def relative(cell: Cell) -> str:
     """Return our difference or ratio to the reference arm, with its interval."""
     if cell.relative is None:
         return NONE
-    digits = _relative_digits(cell)
-    return f"{fixed(cell.relative, digits)} [{_ends(cell.relative_interval, digits)}]"
+    return f"{fixed(cell.relative, _digits(cell, cell.relative))} [{_ends(cell, cell.relative_interval)}]"
 
 
 def paper_relative(cell: Cell) -> str:
     """Return the paper's difference or ratio to the reference arm."""
-    return NONE if cell.paper_relative is None else fixed(cell.paper_relative, _relative_digits(cell))
+    return NONE if cell.paper_relative is None else fixed(cell.paper_relative, _digits(cell))
 
 
 def row_words(cell: Cell, *, with_framework: bool) -> str:
@@ -106,9 +108,7 @@ def reasons(table: Table) -> list[str]:
         name += f", impl={cell.impl}" if cell.is_ratio and cell.impl else ""
         if cell.state == "measured" and cell.verdict is not None:
             found = cell.verdict
-            digits = _relative_digits(cell)
-            interval = f", [{_ends(found.interval, digits)}]" if found.interval else ""
-            lines.append(f"{name}: {found.outcome}; {found.rule}, n={found.n}{interval}: {found.reason}.")
+            lines.append(f"{name}: {found.outcome}; {verdict_words(cell, found)}: {found.reason}.")
         if cell.detail:
             lines.append(f"{name}: {cell.state}; {cell.detail}.")
     return lines
@@ -121,6 +121,13 @@ def commands(table: Table) -> dict[str, list[str]]:
         if cell.command and cell.label not in found.setdefault(cell.command, []):
             found[cell.command].append(cell.label)
     return found
+
+
+def verdict_words(cell: Cell, verdict: Verdict) -> str:
+    """Say by which rule, from how many runs or blocks and on which interval a verdict was given."""
+    found = verdict.interval
+    interval = f", {found.level:.0%} interval [{_ends(cell, found)}]" if found else ""
+    return f"{verdict.rule}, n={verdict.n}{interval}"
 
 
 def _row(table: Table, cell: Cell, with_framework: bool) -> list[Text]:
@@ -143,9 +150,13 @@ def _row(table: Table, cell: Cell, with_framework: bool) -> list[Text]:
     ]
 
 
-def _relative_digits(cell: Cell) -> int:
-    return 3 if cell.is_ratio else cell.digits
+def _digits(cell: Cell, *values: float) -> int:
+    """Return the digits of a ratio or difference, enough to tell `values` from no difference at all."""
+    return telling_digits(values, 3, 1.0) if cell.is_ratio else telling_digits(values, cell.digits)
 
 
-def _ends(interval: Interval | None, digits: int) -> str:
-    return NOT_AVAILABLE if interval is None else f"{fixed(interval.low, digits)}, {fixed(interval.high, digits)}"
+def _ends(cell: Cell, interval: Interval | None) -> str:
+    if interval is None:
+        return NOT_AVAILABLE
+    digits = _digits(cell, interval.low, interval.high)
+    return f"{fixed(interval.low, digits)}, {fixed(interval.high, digits)}"

@@ -10,7 +10,7 @@ from rmsrepro.report.layout import Layout, LayoutRow
 from rmsrepro.report.records import TimingRecord
 from rmsrepro.report.runs_index import Index
 from rmsrepro.report.statistics import estimate, log_ratio
-from rmsrepro.report.verdict import Verdict, judge_time, refuse_session, smoke_run
+from rmsrepro.report.verdict import Verdict, judge_time, most_noise, noise_of, refuse_session, smoke_run
 
 
 def time_cells(layout: Layout, index: Index, row: LayoutRow, key: str, size: str) -> list[Cell]:
@@ -25,26 +25,37 @@ def time_cells(layout: Layout, index: Index, row: LayoutRow, key: str, size: str
             if (timing.impl, timing.hardware) == (impl, hardware)
         }
         if (row.arm, 0) in arms:
-            cells.append(_timed(layout, row, key, size, arms))
+            cells.append(_timed(layout, index, row, key, size, arms))
     if not cells:
         cell = layout.cell(row, key, size)
         if find_spec("rmsrepro.bench.steps"):  # whole steps are timed by a benchmark of their own, where there is one
-            cell.command = f"python -m rmsrepro.bench steps --plan {layout.plan.runs_plan} --size {size}"
+            cell.command = f"python -m rmsrepro.bench steps --plan {layout.plan.runs_plan} --size {size} --publish"
         _paper_ratio(cell, layout)
         return [cell]
     return cells
 
 
-def _timed(layout: Layout, row: LayoutRow, key: str, size: str, arms: dict[tuple[str, int], TimingRecord]) -> Cell:
+def _timed(
+    layout: Layout, index: Index, row: LayoutRow, key: str, size: str, arms: dict[tuple[str, int], TimingRecord]
+) -> Cell:
     cell, timing = layout.cell(row, key, size), arms[row.arm, 0]
     cell.state, cell.is_ratio, cell.ours_unit = "measured", True, "ms/step"
     cell.impl, cell.hardware, cell.command = timing.impl, timing.hardware, timing.command
     cell.ours, cell.runs, cell.metric = estimate(timing.block_ms), (timing.where,), "block_ms"
     _paper_ratio(cell, layout)
     reference = arms.get((cell.reference or "", 0))
+    if cell.reference is None and cell.claim is not None:
+        cell.verdict = Verdict("not tested", "like with like", "the paper compares it with no other arm", 0)
+        return cell
     if reference is None or len(reference.block_ms) != len(timing.block_ms):
         if cell.claim is not None:
             cell.verdict = Verdict("not tested", "session", "its reference was not timed beside it", 0)
+        return cell
+    earlier = [layout.label(one.arm) for one in (timing, reference) if index.is_earlier_timing(one)]
+    if earlier:
+        cell.detail = f"{' and '.join(earlier)} timed with an earlier recipe"
+        if cell.claim is not None:
+            cell.verdict = Verdict("not tested", "like with like", cell.detail, 0)
         return cell
     found = log_ratio(timing.block_ms, reference.block_ms)
     cell.relative, cell.relative_interval = found.ratio, found.interval
@@ -53,8 +64,9 @@ def _timed(layout: Layout, row: LayoutRow, key: str, size: str, arms: dict[tuple
         return cell
     ours, theirs = timing.block_ms, reference.block_ms
     twice = _timed_twice(arms, reference.arm, row.arm)
-    refusal = smoke_run(found.n) if size == "tiny" else refuse_session(theirs, twice, timing.sentinel_drift)
-    cell.verdict = refusal or judge_time(claim, claimed, ours, theirs, paper_setting=size == "paper")
+    refusal = smoke_run(found.n) if size == "tiny" else refuse_session(ours, theirs, twice, timing.sentinel_drift)
+    noise = most_noise(noise_of(twice))
+    cell.verdict = refusal or judge_time(claim, claimed, ours, theirs, paper_setting=size == "paper", noise=noise)
     return cell
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -84,6 +85,16 @@ def fixed(value: float, digits: int) -> str:
     """Format with so many digits after the point; a negative zero loses its sign."""
     text = f"{value:.{digits}f}"
     return text.lstrip("-") if float(text) == 0.0 else text
+
+
+def telling_digits(values: Iterable[float], digits: int, mark: float = 0.0) -> int:
+    """Return how many digits after the point show on which side of `mark` each value lies: `digits`, or up to 3 more.
+
+    A value printed as 0.0, or a ratio as 1.00, says less than is known of it.
+    """
+    apart = [value for value in values if value != mark and math.isfinite(value)]
+    hides = (more for more in range(3) if any(float(fixed(value, digits + more)) == mark for value in apart))
+    return digits + max(hides, default=-1) + 1
 
 
 def step_time(seconds: float) -> str:

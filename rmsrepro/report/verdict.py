@@ -7,18 +7,20 @@ interval too wide to tell, give "not tested", never a guess. docs/statistics.md 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from rmsrepro.report.claims import Claim
 from rmsrepro.report.statistics import (
     Interval,
+    Ratio,
     difference,
     equivalence_p,
     estimate,
     log_ratio,
     prediction_interval,
+    ratio_drift,
 )
 from rmsrepro.report.units import Unit
 
@@ -27,19 +29,17 @@ Outcome = Literal["reproduced", "direction only", "not reproduced", "not tested"
 #: Runs, or timing blocks, below which nothing is judged.
 MIN_RUNS = 3
 #: Differences up to the margin count as comparable quality, in the unit's own terms.
-MARGINS = {"BLEU": 0.5, "%": 1.0, "fraction": 0.01, "rank": 0.5, "perplexity": 2.0, "nats": 0.1, "1": 0.25}
-#: A prediction interval wider than so many margins on either side cannot tell a reproduction from a miss.
-WIDEST = 2.0
+MARGINS = {"BLEU": 0.5, "%": 1.0, "fraction": 0.01, "rank": 0.5, "perplexity": 2.0, "nats": 0.1, "1": 0.1}
 #: A log-ratio of times this close to the paper's, and closer than half of the paper's own effect, counts as the same.
 RATIO_MARGIN = 0.10
 #: A log-ratio of times closer to 0 than this is no speed-up, however narrow its interval.
 NO_DIFFERENCE = 0.02
-#: A session whose reference arm or fixed work became this much slower or faster from its first to its last quarter is
-#: not judged, and should be repeated.
+#: A session whose fixed work, or the ratio of two of whose arms, changed by this share over it is not judged, and
+#: should be repeated.
 MOST_DRIFT = 0.05
-#: The significance of the two one-sided tests.
+#: The significance of the two one-sided tests, whose interval has the level 1 - 2 * ALPHA, and of a ratio's drift.
 ALPHA = 0.05
-#: A model that the paper could not train: a score up to this, in the column's unit, is a failure here too.
+#: A score up to this, in the column's unit, is that of a model that did not learn.
 FAILURE_SCORE = {"BLEU": 1.0}
 
 
@@ -59,10 +59,12 @@ def margin_of(unit: Unit) -> float:
     return MARGINS[unit.name]
 
 
-def judge_level(claim: Claim, values: Sequence[float]) -> Verdict:
+def judge_level(claim: Claim, values: Sequence[float], reference: Claim | None = None) -> Verdict:
     """Judge a number itself, which the paper gives without a spread, against our prediction interval.
 
-    `values` are our runs' at the paper's size and on the paper's data, in the claim's unit.
+    `values` are our runs' at the paper's size and on the paper's data, in the claim's unit. An interval that holds the
+    paper's other arms too confirms nothing: it may not be wider than the margin to either side, nor than half of the
+    paper's own difference to the reference arm where that is no comparable one.
     """
     rule = "prediction interval"
     refusal = _refuse(rule, values)
@@ -70,7 +72,9 @@ def judge_level(claim: Claim, values: Sequence[float]) -> Verdict:
         return refusal
     interval = prediction_interval(values)
     assert interval is not None
-    limit = WIDEST * margin_of(claim.unit)
+    limit = margin_of(claim.unit)
+    if reference is not None and abs(gap := _gap(claim, reference)) > limit:
+        limit = min(limit, abs(gap) / 2)
     half_digit = 0.5 * 10.0**-claim.digits  # a printed 5.3 is anything that rounds to it
     if interval.high < claim.value - half_digit or interval.low > claim.value + half_digit:
         return Verdict("not reproduced", rule, "the paper's number lies outside", len(values), interval)
@@ -86,40 +90,41 @@ def judge_difference(claim: Claim, reference: Claim, ours: Mapping[int, float], 
     `ours` and `theirs` map seed to value, for the arm and its reference, in the claim's unit, of equal size and data.
     At best this is "direction only": at another size or on other data the number itself cannot be reproduced.
     """
-    # Rounded, for 22.3 - 21.8 is a hair more than the 0.5 that it is on paper.
-    gap, margin = round(claim.value - reference.value, 9), margin_of(claim.unit)
+    gap, margin = _gap(claim, reference), margin_of(claim.unit)
     comparable = abs(gap) <= margin
     rule = "equivalence (two one-sided tests)" if comparable else "sign of the difference"
-    found = difference(ours, theirs)
-    for values in (list(ours.values()), list(theirs.values())):
-        refusal = _refuse(rule, values)
-        if refusal:
-            return refusal
+    name = reference.label
+    refusal = _refuse(rule, list(ours.values())) or _refuse(rule, list(theirs.values()), of=name)
+    if refusal:
+        return refusal
+    if not _learned(claim, theirs.values()):
+        return Verdict("not tested", rule, f"{name} did not learn, so nothing can be said beside it", len(ours))
     if len(ours) != len(theirs):
         # Whoever is missing may be missing because it failed.
-        return Verdict("not tested", rule, f"{len(ours)} runs against {len(theirs)} of {reference.label}", found.n)
-    if found.interval is None:
-        return Verdict("not tested", rule, f"difference to {reference.label}: {found.state}", found.n)
-    n, interval = found.n, found.interval
+        return Verdict("not tested", rule, f"{len(ours)} runs against {len(theirs)} of {name}", len(ours))
+    found, narrower = difference(ours, theirs), difference(ours, theirs, 1 - 2 * ALPHA)
+    if found.interval is None or narrower.interval is None:
+        return Verdict("not tested", rule, f"difference to {name}: {found.state}", found.n)
     p = equivalence_p(ours, theirs, margin)
     equivalent = p is not None and p < ALPHA
+    # What the two tests say is shown by the interval that they are the same as.
+    interval = narrower.interval if comparable or equivalent else found.interval
 
     def verdict(outcome: Outcome, reason: str) -> Verdict:
-        return Verdict(outcome, rule, reason, n, interval)
+        return Verdict(outcome, rule, reason, found.n, interval)
 
-    name = reference.label
     if comparable:
         if equivalent:
             return verdict("direction only", f"within ±{margin:g} of {name}, as the paper's")
         if interval.low > margin or interval.high < -margin:
             return verdict("not reproduced", f"more than {margin:g} from {name}")
         return verdict("not tested", f"the interval reaches beyond ±{margin:g} and into it")
+    if equivalent:
+        return verdict("not reproduced", f"comparable to {name}, the paper's is not")
     if interval.low > 0 or interval.high < 0:
         if (interval.low > 0) == (gap > 0):
             return verdict("direction only", f"differs from {name} as the paper's does")
         return verdict("not reproduced", f"differs from {name} the other way")
-    if equivalent:
-        return verdict("not reproduced", f"comparable to {name}, the paper's is not")
     return verdict("not tested", "the interval holds both signs")
 
 
@@ -151,7 +156,7 @@ def judge_quality(
         if reference is None:
             return Verdict("not tested", "sign of the difference", "the paper has no arm to compare with", len(ours))
         return judge_relative(reference)
-    level = judge_level(claim, list(ours.values()))
+    level = judge_level(claim, list(ours.values()), reference)
     if level.outcome == "not reproduced" and reference is not None:
         relative = judge_relative(reference)
         if relative.outcome == "direction only":
@@ -160,12 +165,20 @@ def judge_quality(
 
 
 def judge_time(
-    claim: Claim, reference: Claim, ours_s: Sequence[float], theirs_s: Sequence[float], *, paper_setting: bool
+    claim: Claim,
+    reference: Claim,
+    ours_s: Sequence[float],
+    theirs_s: Sequence[float],
+    *,
+    paper_setting: bool,
+    noise: float = 0.0,
 ) -> Verdict:
     """Judge an arm's time relative to its reference arm's, block by block of one interleaved session.
 
     Only the ratio is compared with the paper's; both arms must have the same impl and machine. At another size than the
     paper's the ratio is another model's, and only its side of 1 is judged, as is that of times read from a plot.
+    `noise` is the log-ratio up to which the session's arm that was timed twice may differ from itself; an effect must
+    be larger.
     """
     rule = "interval of the log-ratio"
     found = log_ratio(ours_s, theirs_s)
@@ -174,57 +187,97 @@ def judge_time(
         return Verdict("not tested", rule, why, found.n)
     paper, interval = math.log(claim.value / reference.value), found.interval
     low, high = math.log(interval.low), math.log(interval.high)
-    margin = max(NO_DIFFERENCE, min(RATIO_MARGIN, abs(paper) / 2))
     name = reference.label
-    exact = paper_setting and not claim.approximate
+
+    def verdict(outcome: Outcome, reason: str) -> Verdict:
+        return Verdict(outcome, rule, reason, found.n, interval)
+
+    comparable = abs(paper) <= NO_DIFFERENCE
+    margin = NO_DIFFERENCE if comparable else min(RATIO_MARGIN, abs(paper) / 2)
+    exact = paper_setting and not claim.approximate and noise <= margin
     if exact and paper - margin <= low and high <= paper + margin:
-        return Verdict("reproduced", rule, "close to the paper's ratio", found.n, interval)
+        return verdict("reproduced", "close to the paper's ratio")
     if low > -NO_DIFFERENCE and high < NO_DIFFERENCE:
-        return Verdict("not reproduced", rule, f"as fast as {name}", found.n, interval)
-    if low > 0 or high < 0:
+        if comparable:
+            return verdict("direction only", f"as fast as {name}, as the paper's")
+        return verdict("not reproduced", f"as fast as {name}")
+    least = max(NO_DIFFERENCE, noise)
+    if low > least or high < -least:
+        if comparable:
+            return verdict("not reproduced", f"not as fast as {name}, the paper's is")
         if (low > 0) == (paper > 0):
-            return Verdict("direction only", rule, f"on the paper's side of {name}", found.n, interval)
-        return Verdict("not reproduced", rule, f"on the other side of {name}", found.n, interval)
-    return Verdict("not tested", rule, "the interval holds 1", found.n, interval)
+            return verdict("direction only", f"on the paper's side of {name}")
+        return verdict("not reproduced", f"on the other side of {name}")
+    within = "what an arm differs from itself by" if noise > NO_DIFFERENCE else "what counts as no difference"
+    return verdict("not tested", f"the interval reaches into {within}, ±{math.expm1(least):.1%}")
 
 
 def refuse_session(
-    reference_s: Sequence[float],
+    ours_s: Sequence[float],
+    theirs_s: Sequence[float],
     timed_twice: tuple[Sequence[float], Sequence[float]] | None,
     sentinel_drift: float | None = None,
 ) -> Verdict | None:
-    """Refuse a timing session whose sentinel or reference arm drifted, or whose arm timed twice differs from itself.
+    """Refuse a session whose fixed work or whose arms' ratio drifted, or whose noise nobody knows; else return None.
 
-    Returns None for a session that can be judged. `reference_s` are the blocks that an arm's are compared with;
-    `timed_twice` those of both timings of one arm, the session's noise floor, None if there was none. `sentinel_drift`
-    is how much slower work that never changes became, as a share; None if nobody says.
+    `ours_s` and `theirs_s` are the blocks of the two arms that are compared; `timed_twice` those of both timings of one
+    arm, None if there was none. `sentinel_drift` is how much slower work that never changes became, as a share; None if
+    nobody says.
     """
-    rule, n = "session", len(reference_s)
+    rule, n = "session", len(theirs_s)
     if sentinel_drift is not None and abs(sentinel_drift) > MOST_DRIFT:
         return Verdict("not tested", rule, f"the sentinel drifted by {sentinel_drift:+.1%} over the session", n)
-    quarter = max(1, n // 4)
-    if n >= MIN_RUNS:
-        drift = sum(reference_s[-quarter:]) / sum(reference_s[:quarter]) - 1
-        if abs(drift) > MOST_DRIFT:
-            return Verdict("not tested", rule, f"the reference drifted by {drift:+.0%} over the session", n)
-    if timed_twice is not None and len(timed_twice[0]) == len(timed_twice[1]):
-        noise = log_ratio(timed_twice[1], timed_twice[0])
-        beyond = noise.ratio is not None and abs(math.log(noise.ratio)) > NO_DIFFERENCE
-        if beyond and noise.interval is not None and 1.0 not in noise.interval:
-            return Verdict("not tested", rule, "the arm timed twice differs from itself", noise.n, noise.interval)
+    drift = ratio_drift(ours_s, theirs_s, ALPHA) if n >= MIN_RUNS else None
+    if drift is not None and abs(drift) > MOST_DRIFT:
+        return Verdict("not tested", rule, f"the ratio drifted by {drift:+.1%} over the session", n)
+    found = noise_of(timed_twice)
+    if found is None:
+        return Verdict("not tested", rule, "no arm was timed twice, so its noise is not known", n)
+    beyond = found.ratio is not None and abs(math.log(found.ratio)) > NO_DIFFERENCE
+    if beyond and found.interval is not None and 1.0 not in found.interval:
+        return Verdict("not tested", rule, "the arm timed twice differs from itself", found.n, found.interval)
     return None
 
 
-def judge_failure(claim: Claim, scores: Mapping[int, float], diverged: int, *, paper_setting: bool) -> Verdict:
-    """Judge a model that the paper could not train: the same if every run diverged or scored next to nothing."""
+def noise_of(timed_twice: tuple[Sequence[float], Sequence[float]] | None) -> Ratio | None:
+    """Return the ratio of an arm's second timing to its first; None where none was timed twice, block for block."""
+    if timed_twice is None or len(timed_twice[0]) != len(timed_twice[1]):
+        return None
+    return log_ratio(timed_twice[1], timed_twice[0])
+
+
+def most_noise(found: Ratio | None) -> float:
+    """Return the log-ratio, either way, up to which an arm may differ from itself: the further end of its interval."""
+    if found is None or found.interval is None:
+        return 0.0
+    return max(abs(math.log(found.interval.low)), abs(math.log(found.interval.high)))
+
+
+def judge_failure(
+    claim: Claim,
+    scores: Mapping[int, float],
+    diverged: int,
+    *,
+    paper_setting: bool,
+    lost: str = "",
+    reference: tuple[str, Iterable[float]] | None = None,
+) -> Verdict:
+    """Judge a model that the paper could not train: the same if every run diverged or scored next to nothing.
+
+    `lost` says how many runs ended in another way without a score, empty if none did. `reference` is the label and the
+    scores of the arm that the paper could train: where ours did not learn either, the model's failure says nothing.
+    """
     rule = "every run fails"
     n = len(scores) + diverged
+    if lost:
+        return Verdict("not tested", rule, lost, n)
     if n < MIN_RUNS:
         return Verdict("not tested", rule, f"{n} of at least {MIN_RUNS} runs", n)
-    worst = FAILURE_SCORE.get(claim.unit.name, 0.0)
-    trained = sum(math.isfinite(score) and score > worst for score in scores.values())
+    trained = sum(_learned(claim, [score]) for score in scores.values())
     if trained:
         return Verdict("not reproduced", rule, f"{trained} of {n} runs trained", n)
+    if reference is not None and not _learned(claim, reference[1]):
+        return Verdict("not tested", rule, f"no run of {reference[0]} is known to have trained", n)
     return Verdict("reproduced" if paper_setting else "direction only", rule, f"all {n} runs failed", n)
 
 
@@ -239,12 +292,26 @@ def judge_fact(claim: Claim, value: float) -> Verdict:
     return Verdict("reproduced" if same else "not reproduced", "equal", "measured without chance", 1)
 
 
-def _refuse(rule: str, values: Sequence[float]) -> Verdict | None:
+def _gap(claim: Claim, reference: Claim) -> float:
+    """Return the paper's difference between two arms."""
+    # Rounded, for 22.3 - 21.8 is a hair more than the 0.5 that it is on paper.
+    return round(claim.value - reference.value, 9)
+
+
+def _learned(claim: Claim, scores: Iterable[float]) -> bool:
+    """Tell whether a run among these learned anything, in a unit for which that can be told by its score."""
+    worst = FAILURE_SCORE.get(claim.unit.name, -math.inf)
+    return any(math.isfinite(score) and score > worst for score in scores)
+
+
+def _refuse(rule: str, values: Sequence[float], of: str = "") -> Verdict | None:
+    """Refuse values that no interval can be made of; `of` names the arm where it is not the judged one."""
     found = estimate(values)
+    whose = f"{of}: " if of else ""
     if found.state == "not finite":
-        return Verdict("not tested", rule, "a run's value is not finite", found.n)
+        return Verdict("not tested", rule, f"{whose}a run's value is not finite", found.n)
     if found.n < MIN_RUNS:
-        return Verdict("not tested", rule, f"{found.n} of at least {MIN_RUNS} seeds", found.n)
+        return Verdict("not tested", rule, f"{whose}{found.n} of at least {MIN_RUNS} seeds", found.n)
     if found.state != "ok":
-        return Verdict("not tested", rule, "all runs gave the same value", found.n)
+        return Verdict("not tested", rule, f"{whose}all runs gave the same value", found.n)
     return None

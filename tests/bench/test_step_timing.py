@@ -175,7 +175,7 @@ def test_records_fill_the_time_cells_of_the_table(tmp_path):
     cells: list[Cell] = [cell for cell in table.cells if cell.is_ratio and cell.arm == "rmsnorm"]
     assert [cell.impl for cell in cells] == ["composed", "fused"]
     assert cells[0].relative == pytest.approx(0.8, rel=1e-3)
-    assert cells[0].command == "python -m rmsrepro.bench steps --plan table10 --size small --impls composed"
+    assert cells[0].command == "python -m rmsrepro.bench steps --plan table10 --size small --impls composed --publish"
     assert cells[0].verdict is not None
     assert cells[0].verdict.rule != "session"
 
@@ -215,7 +215,7 @@ def test_a_budget_that_is_used_up_leaves_out_the_last_implementations_and_keeps_
 def test_a_session_of_chosen_threads_says_so_in_its_command(tmp_path):
     contest = contest_of_plan("table10", "small")
     path = publish(made_up(contest, layernorm=(1.0, 1.0, 1.1)), tmp_path, threads=3)
-    assert all(row["command"].endswith("--impls composed --threads 3") for row in read_jsonl(path))
+    assert all(row["command"].endswith("--impls composed --threads 3 --publish") for row in read_jsonl(path))
 
 
 def test_tables_with_times_are_timed_each_set_of_runs_once():

@@ -1,6 +1,9 @@
 """Made-up results and records, whole enough to pass the checks that real ones pass."""
 
+from rmsrepro.report.runs_index import build_index
+from rmsrepro.report.tables import build_tables
 from rmsrepro.runs.result import build_result, build_timing
+from rmsrepro.sweep.plan import load_plan
 
 
 def result(**changes):
@@ -57,3 +60,16 @@ def timing_line(arm, block_ms, **changes):
         "command": "python -m rmsrepro.bench steps --plan table10",
     }
     return fields | changes
+
+
+def table10(folder, size=None):
+    """Build the tables of CIFAR-10 from a folder of committed records."""
+    return build_tables(load_plan("table10"), build_index(folder, None), size)
+
+
+def cell(tables, arm, column="test_error", impl=None):
+    """Return the one cell of an arm and column of the first table."""
+    (found,) = [
+        cell for cell in tables[0].cells if (cell.arm, cell.column) == (arm, column) and impl in (None, cell.impl)
+    ]
+    return found

@@ -2,7 +2,7 @@ import re
 from importlib.util import find_spec
 
 import pytest
-from made_up import run_line, timing_line
+from made_up import cell, run_line, table10
 
 from rmsrepro.report import csv_table, markdown
 from rmsrepro.report.html.signs import standing_of
@@ -12,17 +12,6 @@ from rmsrepro.report.runs_index import Index, build_index
 from rmsrepro.report.tables import build_tables
 from rmsrepro.report.text import ours
 from rmsrepro.sweep.plan import load_plan
-
-
-def table10(folder, size=None):
-    return build_tables(load_plan("table10"), build_index(folder, None), size)
-
-
-def cell(tables, arm, column="test_error", impl=None):
-    (found,) = [
-        cell for cell in tables[0].cells if (cell.arm, cell.column) == (arm, column) and impl in (None, cell.impl)
-    ]
-    return found
 
 
 def seeds(arm, *errors, **changes):
@@ -247,91 +236,6 @@ def test_the_deviation_is_the_same_in_every_format(published):
     assert "divisor n - 1" in markdown.render(tables)
 
 
-REFERENCE = [10.0, 10.1, 9.9, 10.05, 10.0, 10.1, 9.95, 10.0]
-
-
-def timed(ratio, **changes):
-    wobble = [1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.001, 0.999]
-    arm = [ms * ratio * other for ms, other in zip(REFERENCE, wobble, strict=True)]
-    return [timing_line("layernorm", REFERENCE, **changes), timing_line("rmsnorm", arm, **changes)]
-
-
-def test_times_are_judged_by_ratio_with_unit_and_blocks_shown(published):
-    tables = table10(published(*timed(31 / 39)))
-    found = cell(tables, "rmsnorm", "time")
-    assert found.relative == pytest.approx(0.795, abs=1e-3)
-    assert found.verdict.outcome == "reproduced"
-    assert (found.ours.n, found.ours_unit) == (8, "ms/step")
-    assert ours(found).startswith("8.0 ms ± ")
-
-
-@pytest.mark.parametrize(("size", "outcome"), [("small", "direction only"), ("tiny", "not tested")])
-def test_the_papers_very_ratio_at_a_smaller_size_is_not_the_paper_reproduced(published, size, outcome):
-    found = cell(table10(published(*timed(31 / 39, size=size))), "rmsnorm", "time").verdict
-    assert found.outcome == outcome
-    assert (found.reason == "a smoke run") == (size == "tiny")
-
-
-def test_times_that_read_differently_do_not_tie(published):
-    tables = table10(published(*timed(0.99)))
-    assert [cell.arm for cell in tables[0].cells if cell.best_ours] == ["rmsnorm"]
-
-
-def test_impls_and_machines_are_shown_apart_and_never_share_a_ratio(published):
-    fused = timed(1.0, impl="fused")[1:]
-    other = timed(0.5, hardware="another card", session="b")[1:]
-    tables = table10(published(*timed(31 / 39), *fused, *other))
-    shown = [cell for cell in tables[0].cells if (cell.arm, cell.column) == ("rmsnorm", "time")]
-    assert {(cell.impl, cell.hardware, cell.relative is None) for cell in shown} == {
-        ("composed", "TITAN", False),
-        ("fused", "TITAN", True),
-        ("composed", "another card", True),
-    }
-    assert all(cell.verdict.outcome == "not tested" for cell in shown if cell.relative is None)
-
-
-def test_arms_of_two_sessions_are_not_compared(published):
-    reference, arm = timed(31 / 39)
-    tables = table10(published(reference, arm | {"session": "later"}))
-    assert "not timed beside it" in cell(tables, "rmsnorm", "time").verdict.reason
-
-
-def test_no_arm_of_a_session_whose_layernorm_differs_from_itself_is_judged(published):
-    lines = [*timed(31 / 39), timing_line("baseline", [0.54 * ms + i / 1e3 for i, ms in enumerate(REFERENCE)])]
-    assert cell(table10(published(*lines)), "layernorm", "time").verdict.outcome == "reproduced"
-    lines.append(timing_line("layernorm", [1.1 * ms + i / 1e3 for i, ms in enumerate(REFERENCE)], repeat=1))
-    tables = table10(published(*lines))
-    for arm in ("baseline", "layernorm", "rmsnorm"):
-        found = cell(tables, arm, "time").verdict
-        assert (found.outcome, found.reason) == ("not tested", "the arm timed twice differs from itself")
-
-
-def test_of_several_sessions_the_one_with_most_arms_counts_then_the_newest_and_the_others_are_noted(published):
-    whole, newer = timed(31 / 39, session="20260101T000000-a"), timed(0.9, session="20260102T000000-a")
-    part = timed(0.5, session="20260103T000000-a")[:1]
-    index = build_index(published(*newer, *part, *whole), None)
-    found = cell(build_tables(load_plan("table10"), index), "rmsnorm", "time")
-    assert found.relative == pytest.approx(0.9, abs=1e-3)
-    assert [note.split(",")[0] for note in index.notes_of(load_plan("table10"))] == [
-        "table10/session 20260101T000000-a",
-        "table10/session 20260103T000000-a",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("conditions", "outcome", "reason"),
-    [
-        ({"sentinel_drift": -0.19}, "not tested", "the sentinel drifted by -19.0% over the session"),
-        ({"sentinel_drift": 0.051}, "not tested", "the sentinel drifted by +5.1% over the session"),
-        ({"sentinel_drift": 0.05}, "reproduced", "close to the paper's ratio"),
-        ({}, "reproduced", "close to the paper's ratio"),
-    ],
-)
-def test_no_arm_of_a_session_whose_fixed_work_drifted_is_judged(published, conditions, outcome, reason):
-    found = cell(table10(published(*timed(31 / 39, conditions=conditions))), "rmsnorm", "time").verdict
-    assert (found.outcome, found.reason) == (outcome, reason)
-
-
 def test_a_property_that_was_measured_is_judged_as_a_fact(published):
     line = {"kind": "measurement", "schema": 1, "plan": "table1", "arm": "rmsnorm", "column": "w_matrix_rescale"}
     folder = published(line | {"value": 1, "command": "python -m pytest"})
@@ -357,10 +261,33 @@ def test_a_model_that_fails_in_the_paper_and_here_stands_by_its_failing(publishe
     bleu = {"metrics": {"newstest2014/bleu": 0.2}, "primary": "newstest2014/bleu", "direction": "max", "data": data}
     common = {"plan": "table4", "size": size, "task": "transformer"}
     lines = [run_line("baseline", state=end, seed=seed, **common, **bleu) for seed, end in enumerate(ends.split())]
+    lines.append(run_line("layernorm", seed=1, **common, **bleu | {"metrics": {"newstest2014/bleu": 26.0}}))
     tables = build_tables(load_plan("table4"), build_index(published(*lines), None))
     found = cell(tables, "baseline", "test14")
     assert (found.state, found.verdict.outcome, standing_of(found)) == ("measured", outcome, outcome)
     assert tally(tables)[0].outcomes[outcome] >= 1
+
+
+def test_how_bleu_was_computed_and_of_which_commits_is_said(published):
+    def line(seed, commit, version):
+        bleu = {"metrics": {"test/bleu": 36.0 + seed}, "primary": "test/bleu", "direction": "max", "data": "multi30k"}
+        facts = {"scores": {"val": {"bleu_signature": f"nrefs:1|tok:none|version:{version}"}}}
+        common = {"plan": "table4", "size": "small", "task": "transformer", "commit": commit}
+        return run_line(seed=seed, **common, **bleu, facts=facts)
+
+    def shown(*lines):
+        return cell(build_tables(load_plan("table4"), build_index(published(*lines), None)), "rmsnorm", "test14")
+
+    same = shown(line(1, "c0ffee", "2.6.0"), line(2, "c0ffee", "2.6.0"))
+    assert (same.detail, same.commits) == ("sacrebleu nrefs:1|tok:none|version:2.6.0", ("c0ffee",))
+    other = shown(line(1, "c0ffee", "2.6.0"), line(2, "decaf", "2.5.1"))
+    assert other.detail.startswith("runs of 2 commits; sacrebleu nrefs:1|tok:none|version:2.5.1, nrefs:1|tok:none")
+
+
+def test_a_run_that_broke_where_another_of_its_seed_is_done_is_noted(published):
+    folder = published(*seeds("rmsnorm", 0.08, 0.09), run_line("rmsnorm", state="diverged", seed=2))
+    (note,) = build_index(folder, None).notes
+    assert re.match(r"table10/rmsnorm, size paper, seed 2: .* ended as diverged; .*, which is done, is shown", note)
 
 
 def test_quoted_rows_are_shown_and_not_judged():

@@ -1,8 +1,10 @@
+import math
+
 import pytest
 
 from rmsrepro.errors import DataError
 from rmsrepro.report.printed import parse_printed
-from rmsrepro.report.units import UNITS, convert, fixed, step_time
+from rmsrepro.report.units import UNITS, convert, fixed, step_time, telling_digits
 
 
 def test_per_cent_and_fraction_convert_by_their_declared_units():
@@ -35,6 +37,23 @@ def test_durations_name_their_unit_and_keep_their_order_when_it_changes():
 @pytest.mark.parametrize(("value", "text"), [(-0.0, "0.00"), (-0.004, "0.00"), (-0.006, "-0.01"), (2.5, "2.50")])
 def test_a_negative_zero_is_never_printed(value, text):
     assert fixed(value, 2) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "mark", "digits"),
+    [
+        ([0.2, -0.3], 0.0, 2),
+        ([0.2, -0.0042], 0.0, 3),
+        ([0.00004, 0.2], 0.0, 5),
+        ([1e-9], 0.0, 5),
+        ([0.0, 0.2], 0.0, 2),
+        ([0.98, 0.998], 1.0, 3),
+        ([0.98, 1.0], 1.0, 2),
+        ([math.nan, math.inf], 0.0, 2),
+    ],
+)
+def test_as_many_digits_are_shown_as_tell_a_value_from_none(values, mark, digits):
+    assert telling_digits(values, 2, mark) == digits
 
 
 def test_printed_cells_keep_spread_speed_up_and_digits():

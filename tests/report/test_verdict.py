@@ -57,6 +57,17 @@ def test_what_cannot_be_judged_is_not_tested(values, reason):
     assert reason in found.reason
 
 
+def test_an_interval_that_holds_the_papers_other_arms_too_confirms_nothing():
+    found = verdict.judge_level(RMS_BLEU, [21.5, 21.7, 21.9], LN_BLEU)
+    assert "wider than ±0.5 BLEU" in found.reason
+    # The paper's gap is 0.9, of which half is less than the margin.
+    none = claim("table2", "baseline", "test14")
+    values = [21.62, 21.7, 21.79]
+    assert outcome(verdict.judge_level(none, values)) == "reproduced"
+    assert "wider than ±0.45 BLEU" in verdict.judge_level(none, [21.61, 21.7, 21.8], LN_BLEU).reason
+    assert outcome(verdict.judge_level(none, [21.63, 21.7, 21.76], LN_BLEU)) == "reproduced"
+
+
 def test_a_difference_in_the_papers_direction_is_direction_only():
     assert (
         outcome(verdict.judge_difference(RMS, LN, by_seed(30.1, 30.3, 30.0), by_seed(33.0, 33.3, 33.1)))
@@ -72,15 +83,19 @@ def test_a_difference_the_other_way_is_not_reproduced():
 
 
 def test_comparable_arms_where_the_papers_differ_are_not_reproduced():
-    found = verdict.judge_difference(RMS, LN, by_seed(30.1, 30.3, 30.0), by_seed(30.11, 30.28, 30.02))
-    assert found.outcome == "not reproduced"
-    assert "comparable" in found.reason
+    same = verdict.judge_difference(RMS, LN, by_seed(30.1, 30.3, 30.0), by_seed(30.11, 30.28, 30.02))
+    # A difference that is sure, and still far below what counts.
+    tiny = verdict.judge_difference(RMS, LN, by_seed(30.0, 30.3, 30.1), by_seed(30.05, 30.34, 30.16))
+    for found in (same, tiny):
+        assert found.outcome == "not reproduced"
+        assert "comparable" in found.reason
 
 
 def test_comparable_quality_needs_equivalence_and_not_merely_no_difference():
     close = verdict.judge_difference(RMS_BLEU, LN_BLEU, by_seed(34.0, 34.2, 34.1), by_seed(34.1, 34.2, 34.15))
     assert close.outcome == "direction only"
     assert "two one-sided" in close.rule
+    assert close.interval.level == pytest.approx(0.9)  # which lies within the margin exactly when the tests say so
     noisy = verdict.judge_difference(RMS_BLEU, LN_BLEU, by_seed(30.0, 38.0, 34.0), by_seed(36.0, 31.0, 35.0))
     assert noisy.outcome == "not tested"
     apart = verdict.judge_difference(RMS_BLEU, LN_BLEU, by_seed(30.0, 30.2, 30.1), by_seed(34.1, 34.2, 34.15))
@@ -90,17 +105,23 @@ def test_comparable_quality_needs_equivalence_and_not_merely_no_difference():
 @pytest.mark.parametrize(
     ("ours", "theirs", "reason"),
     [
-        ((30.1, 30.3, 30.0), (33.0, 33.3), "2 of at least 3 seeds"),
+        ((30.1, 30.3, 30.0), (33.0, 33.3), "LayerNorm: 2 of at least 3 seeds"),
+        ((30.1, 30.3), (33.0, 33.3, 33.1), "2 of at least 3 seeds"),
         ((30.1, 30.3, 30.0), (33.0, 33.3, 33.1, 33.2), "3 runs against 4 of LayerNorm"),
         ((30.1, 30.3, 30.0), (33.0, 33.0, 33.0), "same value"),
         ((30.1, 30.3, float("inf")), (33.0, 33.3, 33.1), "not finite"),
-        ((30.1, 30.3, 30.0), (), "0 of at least 3 seeds"),
+        ((30.1, 30.3, 30.0), (), "LayerNorm: 0 of at least 3 seeds"),
     ],
 )
 def test_a_difference_of_unequal_or_deficient_arms_is_not_tested(ours, theirs, reason):
     found = verdict.judge_difference(RMS, LN, by_seed(*ours), by_seed(*theirs))
     assert found.outcome == "not tested"
     assert reason in found.reason
+
+
+def test_arms_that_did_not_learn_are_not_comparable_in_quality():
+    found = verdict.judge_difference(RMS_BLEU, LN_BLEU, by_seed(0.1, 0.2, 0.15), by_seed(0.12, 0.21, 0.1))
+    assert (found.outcome, "LayerNorm did not learn" in found.reason) == ("not tested", True)
 
 
 def test_a_difference_of_exactly_the_margin_on_paper_counts_as_comparable():
@@ -168,6 +189,35 @@ def test_a_time_ratio_whose_interval_holds_one_is_not_tested():
     assert outcome(verdict.judge_time(RMS_TIME, LN_TIME, *blocks(0.99, spread=0.2), paper_setting=True)) == "not tested"
 
 
+@pytest.mark.parametrize("n", [15, 300])
+def test_a_saving_that_is_no_difference_does_not_become_one_by_more_blocks(n):
+    found = verdict.judge_time(RMS_TIME, LN_TIME, *blocks(0.985, spread=0.018, n=n), paper_setting=False)
+    assert found.outcome in ("not tested", "not reproduced")
+
+
+def test_a_saving_within_what_an_arm_differs_from_itself_by_is_not_tested():
+    arms = blocks(0.96, spread=0.002)
+    assert outcome(verdict.judge_time(RMS_TIME, LN_TIME, *arms, paper_setting=False)) == "direction only"
+    found = verdict.judge_time(RMS_TIME, LN_TIME, *arms, paper_setting=False, noise=0.05)
+    assert (found.outcome, "differs from itself by, ±5.1%" in found.reason) == ("not tested", True)
+    close = verdict.judge_time(RMS_TIME, LN_TIME, *blocks(501 / 665), paper_setting=True, noise=0.2)
+    assert close.outcome == "direction only"  # too noisy a session for the number itself
+
+
+@pytest.mark.parametrize(
+    ("ratio", "small", "paper"), [(1.0, "direction only", "reproduced"), (0.8, *["not reproduced"] * 2)]
+)
+def test_where_the_papers_times_are_alike_ours_must_be(ratio, small, paper):
+    alike = replace(RMS_TIME, value=LN_TIME.value * 0.995)
+    arms = blocks(ratio, spread=0.002)
+    assert outcome(verdict.judge_time(alike, LN_TIME, *arms, paper_setting=False)) == small
+    assert outcome(verdict.judge_time(alike, LN_TIME, *arms, paper_setting=True)) == paper
+    # Half of the paper's effect bounds the margin, however small it is.
+    little = replace(RMS_TIME, value=LN_TIME.value * 0.974)
+    arms = blocks(0.9876, spread=0.0002)
+    assert outcome(verdict.judge_time(little, LN_TIME, *arms, paper_setting=True)) == "not reproduced"
+
+
 def test_blocks_count_and_not_the_steps_in_them():
     found = verdict.judge_time(RMS_TIME, LN_TIME, [7.5, 7.6], [10.0, 10.1], paper_setting=True)
     assert (found.outcome, found.n) == ("not tested", 2)
@@ -175,9 +225,31 @@ def test_blocks_count_and_not_the_steps_in_them():
 
 def test_a_session_that_drifts_or_differs_from_itself_is_refused():
     steady = [10.0, 10.1, 9.9, 10.0, 10.1, 9.9, 10.0, 10.0]
-    assert verdict.refuse_session(steady, (steady, steady)) is None
-    assert "drifted" in verdict.refuse_session([10.0, 10.2, 10.4, 10.6, 10.8, 11.0, 11.2, 11.4], None).reason
-    assert "itself" in verdict.refuse_session(steady, (steady, [value * 1.05 for value in steady[::-1]])).reason
+    rising = [10.0, 10.2, 10.4, 10.6, 10.8, 11.0, 11.2, 11.4]
+    twice = steady, steady
+    assert verdict.refuse_session(steady, steady, twice) is None
+    assert verdict.refuse_session(rising, rising, twice) is None  # interleaved, so that both became slower alike
+    for arms in ((steady, rising), (rising, steady)):
+        assert "the ratio drifted by" in verdict.refuse_session(*arms, twice).reason
+    assert "sentinel drifted by +5.1%" in verdict.refuse_session(steady, steady, twice, 0.051).reason
+    other = [value * 1.05 for value in steady[::-1]]
+    assert "differs from itself" in verdict.refuse_session(steady, steady, (steady, other)).reason
+    assert "noise is not known" in verdict.refuse_session(steady, steady, None).reason
+
+
+def test_blocks_that_scatter_are_no_drift():
+    rng = np.random.default_rng(3)
+    sessions = [10 * np.exp(rng.normal(0, 0.05, (2, 6))) for _ in range(100)]
+    refused = sum(verdict.refuse_session(*arms, (arms[0], arms[0])) is not None for arms in sessions)
+    assert refused <= 12  # the slope is tested at 5 %
+
+
+def test_the_noise_of_a_session_is_the_further_end_of_the_interval_of_the_arm_timed_twice():
+    first, second = blocks(1.01, spread=0.02)
+    found = verdict.noise_of((second, first))
+    assert verdict.most_noise(found) == pytest.approx(np.log(found.interval.high))
+    assert verdict.noise_of((second, first[1:])) is None
+    assert verdict.most_noise(None) == 0.0
 
 
 def test_a_model_that_the_paper_could_not_train_is_reproduced_by_failing():
@@ -188,6 +260,15 @@ def test_a_model_that_the_paper_could_not_train_is_reproduced_by_failing():
         == "not reproduced"
     )
     assert outcome(verdict.judge_failure(fails, by_seed(0.0), diverged=1, paper_setting=True)) == "not tested"
+
+
+def test_a_model_does_not_fail_as_the_papers_where_runs_were_lost_or_nothing_trained():
+    def judge(**others):
+        return verdict.judge_failure(claim("table4", "baseline", "test14"), {}, 3, paper_setting=True, **others)
+
+    assert judge(lost="5 of 8 runs ran out of memory").outcome == "not tested"
+    assert "no run of LayerNorm" in judge(reference=("LayerNorm", [0.2, 0.9])).reason
+    assert judge(reference=("LayerNorm", [26.0])).outcome == "reproduced"
 
 
 def test_every_unit_of_quality_has_a_margin():

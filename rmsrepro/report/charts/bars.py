@@ -8,6 +8,7 @@ from rmsrepro.report.charts.frame import WIDTH, Drawing, empty, heading, rule, t
 from rmsrepro.report.charts.palette import GROUNDS, norm_class, norm_colour
 from rmsrepro.report.charts.scale import Scale, linear, number
 from rmsrepro.report.markup import Markup, join, tag
+from rmsrepro.report.units import fixed, telling_digits
 
 _ROW = 36.0
 _TOP = 34.0
@@ -79,7 +80,10 @@ def _words(bar: Bar) -> str:
     paper = "" if bar.paper is None else f"paper {bar.paper:.2f}"
     if bar.ratio is None:
         return f"not measured; {paper}" if paper else "not measured"
-    interval = "" if bar.low is None or bar.high is None else f" [{bar.low:.2f}, {bar.high:.2f}]"
+    interval = ""
+    if bar.low is not None and bar.high is not None:
+        digits = telling_digits([bar.low, bar.high], 2, 1.0)
+        interval = f" [{fixed(bar.low, digits)}, {fixed(bar.high, digits)}]"
     return f"{bar.ratio:.2f}{interval}" + (f"; {paper}" if paper else "")
 
 
