@@ -1,9 +1,20 @@
 """Made-up results and records, whole enough to pass the checks that real ones pass."""
 
+import shlex
+from dataclasses import asdict
+
+from omegaconf import OmegaConf
+
+from rmsrepro.compose import compose_config
 from rmsrepro.report.runs_index import build_index
 from rmsrepro.report.tables import build_tables
+from rmsrepro.runs.atomic import write_json_atomic
 from rmsrepro.runs.result import build_result, build_timing
+from rmsrepro.runs.rundir import RunDir
 from rmsrepro.sweep.plan import load_plan
+
+#: Overrides of a run that its published command leaves out.
+LOCAL = ("runs.root=/home/me/runs", "track=none")
 
 
 def result(**changes):
@@ -60,6 +71,29 @@ def timing_line(arm, block_ms, **changes):
         "command": "python -m rmsrepro.bench steps --plan table10",
     }
     return fields | changes
+
+
+def make_run(root, *overrides, state="done", error=0.9, **changes):
+    """Lay out a run directory as the harness leaves it, with the configuration that these overrides compose to."""
+    config = compose_config(["task=cifar10", "size=tiny", *overrides])
+    rundir = RunDir.locate(root, "cifar10", config.norm.name, config.hash())
+    rundir.create()
+    rundir.config_yaml.write_text(OmegaConf.to_yaml(asdict(config)))
+    manifest = {
+        "started": "2026-01-02T00:00:00+00:00",
+        "command": shlex.join(["python", "-m", "rmsrepro", "task=cifar10", "size=tiny", *overrides, *LOCAL]),
+        "host": "my-laptop",
+        "directory": "/home/me",
+        "git": {"commit": "c0ffee"},
+        "data_checksums": {"train.bin": "sha256:c1fa"},
+        "hardware": {"cpu": "TITAN CPU", "usable_cores": 2, "gpus": []},
+    }
+    write_json_atomic(rundir.manifest_json, manifest)
+    fields = {"norm": config.norm.name, "size": "tiny", "seed": config.seed, "device": "TITAN CPU"}
+    if state == "done":
+        write_json_atomic(rundir.result_json, result(error=error, **fields, **changes))
+    rundir.write_status(state, message="" if state == "done" else "loss is nan")
+    return rundir
 
 
 def table10(folder, size=None):

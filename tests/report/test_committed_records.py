@@ -2,15 +2,11 @@ import csv
 import json
 import os
 import re
-import shlex
-from dataclasses import asdict
 from threading import Thread
 
 import pytest
-from made_up import result, run_line, timing_line
-from omegaconf import OmegaConf
+from made_up import make_run, run_line, timing_line
 
-from rmsrepro.compose import compose_config
 from rmsrepro.errors import DataError
 from rmsrepro.report.cli import main
 from rmsrepro.report.places import updating
@@ -19,34 +15,7 @@ from rmsrepro.report.records import read_records
 from rmsrepro.report.run_dirs import published_command, read_run_dirs
 from rmsrepro.report.runs_index import build_index
 from rmsrepro.report.tables import build_tables
-from rmsrepro.runs.atomic import write_json_atomic
-from rmsrepro.runs.rundir import RunDir
 from rmsrepro.sweep.plan import load_plan
-
-LOCAL = ("runs.root=/home/me/runs", "track=none")
-
-
-def make_run(root, *overrides, state="done", error=0.9, **changes):
-    """Lay out a run directory as the harness leaves it, with the configuration that these overrides compose to."""
-    config = compose_config(["task=cifar10", "size=tiny", *overrides])
-    rundir = RunDir.locate(root, "cifar10", config.norm.name, config.hash())
-    rundir.create()
-    rundir.config_yaml.write_text(OmegaConf.to_yaml(asdict(config)))
-    manifest = {
-        "started": "2026-01-02T00:00:00+00:00",
-        "command": shlex.join(["python", "-m", "rmsrepro", "task=cifar10", "size=tiny", *overrides, *LOCAL]),
-        "host": "my-laptop",
-        "directory": "/home/me",
-        "git": {"commit": "c0ffee"},
-        "data_checksums": {"train.bin": "sha256:c1fa"},
-        "hardware": {"cpu": "TITAN CPU", "usable_cores": 2, "gpus": []},
-    }
-    write_json_atomic(rundir.manifest_json, manifest)
-    fields = {"norm": config.norm.name, "size": "tiny", "seed": config.seed, "device": "TITAN CPU"}
-    if state == "done":
-        write_json_atomic(rundir.result_json, result(error=error, **fields, **changes))
-    rundir.write_status(state, message="" if state == "done" else "loss is nan")
-    return rundir
 
 
 def test_a_run_belongs_to_the_arm_whose_configuration_it_has(tmp_path):
