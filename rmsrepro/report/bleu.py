@@ -101,7 +101,8 @@ def _first_set(run: Path, result: dict[str, Any]) -> str:
 
 
 def _sets(run: Path, result: dict[str, Any]) -> dict[str, Any]:
-    scores = result.get("facts", {}).get("scores")
+    facts = result.get("facts")
+    scores = facts.get("scores") if isinstance(facts, dict) else None
     if not isinstance(scores, dict) or not scores:
         raise DataError(f"{run}: a run of {result['task']} translates nothing; name runs of transformer or rnnsearch")
     return scores

@@ -55,6 +55,15 @@ def test_runs_that_cannot_be_compared_are_refused_in_one_line(tmp_path, capsys, 
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize("facts", [None, "none", {"scores": ["newstest2014"]}])
+def test_a_run_whose_facts_name_no_scores_is_refused_in_one_line(tmp_path, capsys, facts):
+    runs = [translated(tmp_path / name, GOOD) for name in "ab"]
+    path = tmp_path / "b" / "result.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"facts": facts}))
+    assert main(["bleu", *runs]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {runs[1]}: a run of transformer translates nothing")
+
+
 def test_runs_that_kept_no_references_are_scored_against_a_given_file(tmp_path, capsys):
     runs = [translated(tmp_path / name, text, references=[]) for name, text in (("a", GOOD), ("b", WORSE))]
     (tmp_path / "given").write_text("\n".join(GOOD))
