@@ -78,7 +78,7 @@ def _run(options: Options, specs: Sequence[Spec]) -> int:
         print(f"\n{table}", flush=True)
     if sweep.received:
         return 128 + sweep.received
-    if outcomes:
+    if any(not outcome.elsewhere for outcome in outcomes):
         try:
             log_summaries(specs, options.size)
         except KeyboardInterrupt:

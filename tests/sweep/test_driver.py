@@ -133,6 +133,18 @@ def test_two_sweeps_at_once_share_the_runs_and_make_none_twice(start, made, play
     assert min(started) >= 1
 
 
+def test_of_two_sweeps_only_the_one_that_made_runs_logs_a_summary(start, made, play, root):
+    play(rmsnorm="sleep 3")
+    words = ("arms=rmsnorm", "seeds=1", "track=wandb", "track.mode=offline")
+    first = start(*words)
+    wait_for(lambda: made())
+    second = start(*words)
+    ended = [process.communicate(timeout=120) for process in (first, second)]
+    assert [process.returncode for process in (first, second)] == [0, 0]
+    assert "by another process" in ended[1][1]
+    assert len(list((root / ".sweeps").rglob("offline-run-*"))) == 1
+
+
 def test_a_failure_elsewhere_is_reported_and_not_tried_at_once(start, sweep, made, play, root):
     play(rmsnorm="sleep 30")
     first = start("arms=rmsnorm", "seeds=1")
