@@ -20,6 +20,7 @@ class ArmResult:
     plan: str
     arm: str
     runs: int
+    """Its finished runs that have the metric; one that lacks the test set is judged by another."""
     metric: str
     mean: float
     step_ms: float | None
@@ -59,7 +60,7 @@ def _arm(
     own, other = _step_ms(results), _step_ms(groups.get((plan, REFERENCE_NORM), []))
     comparable = own is not None and other is not None and _place(results) == _place(groups[plan, REFERENCE_NORM])
     times = own / other if own is not None and other is not None and comparable else None
-    return ArmResult(plan, arm, len(results), metric, statistics.fmean(values), own, times)
+    return ArmResult(plan, arm, len(values), metric, statistics.fmean(values), own, times)
 
 
 def _step_ms(results: list[dict[str, Any]]) -> float | None:

@@ -93,6 +93,18 @@ def test_step_times_are_divided_by_layernorms_on_the_same_hardware_only(specs):
     assert arm_results(specs)[1].times_reference is None
 
 
+def test_a_mean_counts_only_the_runs_that_have_its_metric(specs):
+    for spec in specs:
+        finish(spec)
+    path = specs[3].rundir.result_json
+    content = json.loads(path.read_text())
+    write_json_atomic(path, content | {"metrics": {"valid/accuracy": 0.5}, "primary": "valid/accuracy"})
+    assert [(one.metric, one.runs, one.mean) for one in arm_results(specs)] == [
+        ("test/accuracy", 2, 0.9),
+        ("test/accuracy", 1, 0.9),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
