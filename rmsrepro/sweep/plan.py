@@ -93,6 +93,8 @@ def load_plan(name: str) -> Plan:
     """Read and check one plan; raises ConfigError naming the field, what was given and what is allowed."""
     plan = _read(name)
     if plan.runs_of is not None:
+        if plan.runs_of not in plan_names():
+            raise ConfigError(f"plan={name}: runs_of={plan.runs_of}: known plans are {', '.join(plan_names())}")
         other = _read(plan.runs_of)
         if other.runs_of is not None:
             raise ConfigError(

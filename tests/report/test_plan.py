@@ -74,7 +74,7 @@ def test_plans_of_the_tasks_that_are_there_compose_to_a_run_an_arm(name):
         ({"title": "t", "runs_of": "base", "only": ["layrnorm"]}, "no arm layrnorm; it has layernorm"),
         ({"title": "t", "runs_of": "base", "common": ["norm.p=1"]}, "leave out arms, common and sizes"),
         ({"title": "t", "runs_of": "mine"}, "runs_of=mine: shows the runs of mine itself"),
-        ({"title": "t", "runs_of": "nobody"}, "plan=nobody: known plans are base, mine"),
+        ({"title": "t", "runs_of": "nobody"}, "plan=mine: runs_of=nobody: known plans are base, mine"),
         ({"title": "t", "seeds": []}, "seeds=[]: expected one seed or more"),
         ({"title": "t", "seeds": [1, 1]}, "seeds=[1,1]: expected one seed or more, each once"),
         ({"title": "t", "sizes": {"small": None}}, "sizes.small=null: expected a list"),
