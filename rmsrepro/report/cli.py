@@ -105,6 +105,12 @@ def parse(argv: Sequence[str]) -> Options:
     options = Options(**vars(_parser().parse_intermixed_args(with_dashes(argv, _KEYS))))
     if len(options.commands) > 1:
         raise ConfigError(f"{' and '.join(options.commands)}: each is a command of its own; give one of them")
+    if options.out is not None and options.html is not None:
+        raise ConfigError("--out: says where tables or figures go; name the page's file as --html FILE")
+    if options.size is not None and "publish" in options.words:
+        raise ConfigError("--size: means nothing with publish, which adds the plan's runs of every size")
+    if options.html is not None and options.html.is_dir():
+        raise ConfigError(f"--html={options.html}: is a folder; name a file in it")
     return options
 
 
@@ -203,6 +209,7 @@ def _write_figures(tables: dict[str, list[Table]], index: Index, options: Option
         written = write_figures(tables, index, folder)
     except OSError as error:
         raise _not_written("--out", folder, error) from error
+    _say(tables, index)
     print(f"{len(written)} figures written to {folder}", file=sys.stderr)
     return 0
 

@@ -138,6 +138,27 @@ def test_a_value_stands_behind_a_space_or_an_equals_sign(flag, value):
     assert parse([flag, value]) == parse([f"{flag}={value}"]) != parse([])
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["publish", "plan=mnist", "size=tiny"], "--size: means nothing with publish"),
+        (["--html", "--out", "pages"], "--out: says where tables or figures go"),
+        (["--html", "/"], "--html=/: is a folder; name a file in it"),
+        (["--html=."], "--html=.: is a folder"),
+    ],
+)
+def test_an_option_that_would_be_passed_over_or_cannot_be_meant_is_refused(words, said, capsys):
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith(f"error: {said}")
+
+
+def test_figures_say_what_they_leave_out(published, tmp_path, capsys):
+    folder = published(run_line(plan="gone"))
+    where = ["--published", str(folder), f"runs.root={tmp_path / 'runs'}", "--out", str(tmp_path / "out")]
+    assert main(["figures", "plan=mnist", *where]) == 0
+    assert "note: gone/rmsnorm: there is no such plan" in capsys.readouterr().err
+
+
 def test_the_page_has_a_name_of_its_own_where_none_is_given():
     for words in (["--html"], ["--html", "plan=table4"]):
         assert parse(words).html.name == "report.html"
