@@ -6,15 +6,18 @@ from collections import defaultdict
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 from rmsrepro.errors import DataError
 from rmsrepro.report.curves import CurveRecord, write_curves
 from rmsrepro.report.places import updating
-from rmsrepro.report.records import Record, RunRecord, best_of, read_records, write_runs
+from rmsrepro.report.records import RunRecord, best_of, read_records, write_runs
 from rmsrepro.report.run_curves import read_curves
 from rmsrepro.report.run_dirs import read_run_dirs
 from rmsrepro.report.same_data import by_data
 from rmsrepro.sweep.plan import load_plan
+
+_Kind = TypeVar("_Kind", RunRecord, CurveRecord)
 
 #: How a run may have ended to be worth a record: a model that cannot be trained is a finding too.
 PUBLISHED_STATES = ("done", "diverged", "oom")
@@ -39,7 +42,7 @@ def publish(plan_name: str, runs_root: Path, folder: Path) -> tuple[Path, int]:
 
 
 def _merge(path: Path, curves_path: Path, new: list[RunRecord]) -> int:
-    old = [record for record in _existing(path) if isinstance(record, RunRecord)]
+    old = _existing(path, RunRecord)
     _refuse_other_data(path, old, new)
     copies: dict[tuple[str, str, int], list[RunRecord]] = defaultdict(list)
     for run in (*old, *new):
@@ -73,14 +76,18 @@ def _all_curves(path: Path, runs: list[RunRecord]) -> list[CurveRecord]:
     """Return the curves of `runs`, and those of other runs that `path` holds."""
     new = [curve for run in runs for curve in read_curves(run)]
     replaced = {curve.run for curve in new}
-    old = [record for record in _existing(path) if isinstance(record, CurveRecord)]
+    old = _existing(path, CurveRecord)
     return [*(curve for curve in old if curve.run not in replaced), *new]
 
 
-def _existing(path: Path) -> list[Record]:
+def _existing(path: Path, kind: type[_Kind]) -> list[_Kind]:
+    """Return the records of a file that is written anew; raises DataError where it holds any that would be lost."""
     if not path.exists():
         return []
     records, complaints = read_records(path)
     if complaints:
         raise DataError(f"{path.parent}/{complaints[0]}; mend or remove the line before publishing")
-    return records
+    for record in records:
+        if not isinstance(record, kind):
+            raise DataError(f"{path.parent}/{record.where}: publishing would lose this line; move it to another file")
+    return [record for record in records if isinstance(record, kind)]

@@ -75,7 +75,7 @@ def _read(rundir: RunDir) -> RunRecord | None:
     if found is None:
         return None
     plan, arm = found
-    result = printable(read_result(rundir.result_json)) if state == "done" else None
+    result = _result_of(rundir, values) if state == "done" else None
     manifest = _checked(printable(read_json(rundir.manifest_json)), _MANIFEST_KINDS, rundir.manifest_json)
     status = rundir.status()
     return RunRecord(
@@ -97,6 +97,16 @@ def _read(rundir: RunDir) -> RunRecord | None:
         folder=rundir.path,
         data_checksums=texts_by_name(manifest, "data_checksums"),
     )
+
+
+def _result_of(rundir: RunDir, values: dict[str, Any]) -> dict[str, Any]:
+    """Return a run's result; raises DataError where it is another run's, as after files were copied by hand."""
+    result = printable(read_result(rundir.result_json))
+    own = {"task": values["task"]["name"], "norm": values["norm"]["name"], "data": values["data"]["name"]}
+    for key, value in {**own, "size": values["size"], "seed": values["seed"]}.items():
+        if result[key] != value:
+            raise DataError(f"{rundir.result_json}: {key} is {result[key]}, config.yaml says {value}; repeat the run")
+    return result
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -126,8 +136,8 @@ def hardware_name(hardware: dict[str, Any], device: str | None) -> str:
     """Name what a run was computed on, without the machine's own name: the GPU, or the processor and its cores."""
     if device is not None and device in (hardware.get("gpus") or []):
         return device
-    cores = hardware.get("usable_cores") or hardware.get("logical_cores")
-    return f"{device or hardware.get('cpu') or 'CPU'}, {cores} cores"
+    name, cores = device or hardware.get("cpu") or "CPU", hardware.get("usable_cores") or hardware.get("logical_cores")
+    return f"{name}, {cores} cores" if cores else str(name)
 
 
 def published_command(command: str) -> str:
@@ -141,8 +151,9 @@ def _arm_of(values: dict[str, Any]) -> tuple[str, str] | None:
     norm, size = f"norm={values['norm']['name']}", values["size"]
     for plan in _plans_of(values["task"]["name"]):
         for arm in plan.arms:
-            # Composing takes a fifth of a second, so only arms with the run's norm are.
-            if norm in plan.overrides(arm, size) and arm_variant(plan.name, arm, size) == name:
+            # Composing takes a fifth of a second, so arms of another norm are not; one may leave it to the default.
+            norms = [override for override in plan.overrides(arm, size) if override.startswith("norm=")]
+            if norms in ([], [norm]) and arm_variant(plan.name, arm, size) == name:
                 return plan.name, arm
     return None
 

@@ -68,7 +68,7 @@ class Index:
         if run.where not in self._local:
             try:
                 self._local[run.where] = read_curves(run)
-            except (DataError, OSError) as error:
+            except DataError as error:
                 self.notes.append(printable(f"{run.plan}/{run.arm}: {error}"))
                 self._local[run.where] = []
         return self._local[run.where] or self.curves.get((run.plan, run.arm, run.variant, run.seed), [])

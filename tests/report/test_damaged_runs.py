@@ -1,0 +1,85 @@
+"""Run directories and record files that are not what they say: named in one line, never shown, nothing lost."""
+
+import json
+import shutil
+
+import pytest
+import yaml
+from made_up import make_run, run_line, timing_line
+
+from rmsrepro import conf
+from rmsrepro.errors import DataError
+from rmsrepro.report import run_dirs
+from rmsrepro.report.cli import main
+from rmsrepro.report.publish import publish
+from rmsrepro.report.run_dirs import hardware_name, read_run_dirs
+from rmsrepro.report.runs_index import build_index
+from rmsrepro.report.tables import build_tables
+from rmsrepro.sweep.plan import load_plan
+
+
+@pytest.mark.parametrize("other", [["norm=layernorm", "seed=1"], ["norm=rmsnorm", "seed=2"]])
+def test_a_result_of_another_run_is_a_note_and_no_number(tmp_path, other):
+    run = make_run(tmp_path, "norm=rmsnorm", "seed=1")
+    shutil.copy(make_run(tmp_path / "other", *other).result_json, run.result_json)
+    records, (complaint,) = read_run_dirs(tmp_path)
+    assert records == []
+    assert "config.yaml says" in complaint
+
+
+def test_curves_whose_time_falls_are_not_published_and_the_run_is_shown_without(tmp_path):
+    run = make_run(tmp_path / "runs", "norm=rmsnorm", "seed=1")
+    rows = [{"step": step, "time_s": 9.0 - step, "train/loss": 2.0} for step in (1, 2)]
+    run.metrics_jsonl.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match=r"step 2 at 7\.0 s, before step 1 at 8\.0 s"):
+        publish("table10", tmp_path / "runs", tmp_path / "published")
+    index = build_index(tmp_path / "published", tmp_path / "runs")
+    assert index.run_curves(index.runs[0]) == []
+    assert "step 2 at 7.0 s" in index.notes[-1]
+
+
+def test_a_log_that_cannot_be_read_is_not_taken_for_a_folder_of_records_that_cannot_be_written(tmp_path, capsys):
+    run = make_run(tmp_path / "runs", "norm=rmsnorm", "seed=1")
+    run.metrics_jsonl.symlink_to("/proc/self/mem")  # its first page is unreadable, for root too
+    where = [f"runs.root={tmp_path / 'runs'}", "--published", str(tmp_path / "published")]
+    assert main(["publish", "plan=table10", *where]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {run.metrics_jsonl}: cannot be read")
+
+
+@pytest.mark.parametrize("name", ["runs-table10.jsonl", "curves-table10.jsonl"])
+def test_publishing_loses_no_line_of_another_kind(tmp_path, published, name):
+    make_run(tmp_path / "runs", "norm=rmsnorm", "seed=1").metrics_jsonl.write_text("")
+    folder = published(timing_line("rmsnorm", [1.0, 1.1]), name=name)
+    before = (folder / name).read_bytes()
+    if name.startswith("curves"):
+        rows = {"step": 1, "time_s": 1.0, "train/loss": 2.0}
+        next((tmp_path / "runs").glob("*/*/*/metrics.jsonl")).write_text(json.dumps(rows) + "\n")
+    with pytest.raises(DataError, match=f"{name}:1: publishing would lose this line"):
+        publish("table10", tmp_path / "runs", folder)
+    assert (folder / name).read_bytes() == before
+
+
+def test_a_machine_whose_cores_nobody_counted_has_no_number_of_cores():
+    assert hardware_name({"cpu": "TITAN"}, None) == "TITAN"
+
+
+def test_a_run_of_an_arm_that_leaves_the_norm_to_the_default_is_that_arms(tmp_path, monkeypatch):
+    make_run(tmp_path / "runs", "norm.eps=0.5")
+    shutil.copytree(conf.conf_dir(), tmp_path / "conf")
+    plan = {"title": "t", "task": "cifar10", "arms": {"wide": ["norm.eps=0.5"]}}
+    (tmp_path / "conf" / "plan" / "mine.yaml").write_text(yaml.safe_dump(plan))
+    monkeypatch.setattr(conf, "conf_dir", lambda: tmp_path / "conf")
+    monkeypatch.setattr(run_dirs, "_plans_of", run_dirs._plans_of.__wrapped__)
+    records, complaints = read_run_dirs(tmp_path / "runs")
+    assert ([(run.plan, run.arm) for run in records], complaints) == ([("mine", "wide")], [])
+
+
+def test_a_model_is_not_said_to_fail_where_runs_ended_well_without_its_score(published):
+    own = {"plan": "table4", "task": "transformer", "data": "multi30k", "size": "small"}
+    lost = [run_line("baseline", state="diverged", seed=seed) | own for seed in (1, 2, 3)]
+    kept = run_line("baseline", seed=4) | own | {"metrics": {"valid/other": 1.0}, "primary": "valid/other"}
+    (table,) = build_tables(load_plan("table4"), build_index(published(*lost, kept), None), "small")
+    cells = [cell for cell in table.cells if cell.arm == "baseline" and cell.claim and cell.claim.fails]
+    assert {(cell.verdict.outcome, cell.verdict.reason) for cell in cells if cell.verdict} == {
+        ("not tested", "1 of 4 runs ended without a score")
+    }
