@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from rmsrepro.errors import DataError
 from rmsrepro.runs.atomic import append_jsonl, read_jsonl, to_json, write_bytes_atomic
 
 Row = dict[str, float | int | str]
@@ -99,7 +100,10 @@ class SinkGroup:
 
 
 def _keep_rows_until(path: Path, step: int | None) -> float:
-    """Cut the record back to ``step`` in one atomic write; return the last kept row's time in seconds."""
+    """Cut the record back to ``step`` in one atomic write; return the last kept row's time in seconds.
+
+    Raises DataError naming the way out where the record is damaged before its last line.
+    """
     if step is None:
         write_bytes_atomic(path, b"")
         return 0.0
@@ -107,8 +111,13 @@ def _keep_rows_until(path: Path, step: int | None) -> float:
         before = path.read_bytes()
     except FileNotFoundError:
         return 0.0
-    rows = [row for row in read_jsonl(path) if row["step"] <= step]
+    try:
+        rows = [row for row in read_jsonl(path) if int(row["step"]) <= step]
+        last_s = float(rows[-1]["time_s"]) if rows else 0.0
+    except (DataError, KeyError, TypeError, ValueError) as error:
+        said = str(error) if isinstance(error, DataError) else f"{path}: a line without step or time_s ({error})"
+        raise DataError(f"{said}; mend the line, or set runs.overwrite=true to train afresh") from error
     kept = "".join(to_json(row) + "\n" for row in rows).encode()
     if kept != before:
         write_bytes_atomic(path, kept)
-    return rows[-1]["time_s"] if rows else 0.0
+    return last_s

@@ -3,6 +3,7 @@ import math
 
 import pytest
 
+from rmsrepro.errors import DataError
 from rmsrepro.runs.atomic import read_jsonl
 from rmsrepro.runs.sinks import JsonlSink, SinkGroup
 
@@ -58,6 +59,17 @@ def test_a_resumed_record_equals_that_of_an_uninterrupted_run(tmp_path, torn):
     assert without_times(resumed) == without_times(whole)
     times = [row["time_s"] for row in read_jsonl(resumed)]
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize("line", [b"loss\n", b"[1]\n", b"{}\n", b'{"step": "x"}\n'])
+def test_a_record_damaged_in_its_middle_is_one_line_with_the_way_out_and_stays_as_it_was(tmp_path, line):
+    path = tmp_path / "metrics.jsonl"
+    log_steps(JsonlSink(path), [1, 2])
+    damaged = line + path.read_bytes()
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match=r"metrics\.jsonl.*; mend the line, or set runs\.overwrite=true"):
+        JsonlSink(path, resume_step=1)
+    assert path.read_bytes() == damaged
 
 
 def test_a_fresh_start_drops_the_rows_of_an_attempt_that_saved_nothing(tmp_path):
