@@ -76,6 +76,11 @@ _BY_NAME: dict[str, Callable[[PairOptions], ParallelDataSet]] = {
 }
 
 
+def parallel_names() -> tuple[str, ...]:
+    """Name the parallel data sets there are."""
+    return tuple(sorted(_BY_NAME))
+
+
 def parallel_data_set(name: str, options: PairOptions) -> ParallelDataSet:
     """Return the parallel data set called `name`, in the variant that the options ask for.
 
@@ -83,5 +88,5 @@ def parallel_data_set(name: str, options: PairOptions) -> ParallelDataSet:
         ConfigError: there is none.
     """
     if name not in _BY_NAME:
-        raise ConfigError(f"data={name} holds no sentence pairs; allowed: {', '.join(sorted(_BY_NAME))}")
+        raise ConfigError(f"data={name} holds no sentence pairs; allowed: {', '.join(parallel_names())}")
     return _BY_NAME[name](options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rmsrepro.config import TaskConfig
+from rmsrepro.data.parallel.catalog import parallel_names
 from rmsrepro.errors import ConfigError
 
 
@@ -88,9 +89,9 @@ class TranslationConfig(TaskConfig):
     """The mean over `token`s; over sentences of their sums (`sentence`) or of their means (`sentence_mean`)."""
     search: SearchConfig = field(default_factory=SearchConfig)
 
-    def datasets(self) -> tuple[str, ...] | None:
-        """Any parallel corpus."""
-        return None
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets of sentence pairs, and any pair of files."""
+        return parallel_names()
 
     def validate(self) -> None:
         """Refuse values that mean nothing."""

@@ -45,6 +45,7 @@ def test_the_papers_size_is_the_base_model_with_30_norms():
         (["task.smoothing=some"], "task.smoothing=some: allowed are all, others"),
         (["task.target=en"], "task.target=en: is the source language too"),
         (["task.placement=middle"], "task.placement=middle: allowed are post, pre"),
+        (["data=cifar10"], "data=cifar10: allowed are libreoffice_help, multi30k"),
         (["task.dropout=1.0"], "task.dropout=1.0: allowed is 0 <= dropout < 1"),
     ],
 )
