@@ -60,13 +60,13 @@ data: $(READY) ## Download the data sets that need no account, with checksums
 	for name in mnist cifar10 brown; do $(BIN)/python -m rmsrepro.data fetch $$name; done
 
 tables: $(READY) ## Write every table of the paper, with what has been measured so far, to results/tables
-	$(BIN)/python -m rmsrepro.report
+	$(BIN)/python -m rmsrepro.report $(filter runs.root=%,$(ARGS))
 
 report: $(READY) ## Write the report, one page that opens offline, to results/report.html
-	$(BIN)/python -m rmsrepro.report --html
+	$(BIN)/python -m rmsrepro.report --html $(filter runs.root=%,$(ARGS))
 
 figures: $(READY) ## Write the paper's figures and the speed bars as SVG to results/figures
-	$(BIN)/python -m rmsrepro.report figures
+	$(BIN)/python -m rmsrepro.report figures $(filter runs.root=%,$(ARGS))
 
 readme: $(READY) ## Bring README's overview and results/rendered up to date with the committed records
 	$(BIN)/python -m rmsrepro.report --readme README.md $(COMMITTED)
