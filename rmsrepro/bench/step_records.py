@@ -29,7 +29,7 @@ def publish(session: Session, folder: Path, threads: int | None = None) -> Path:
     key = _place(new[0])
     try:
         with updating(folder):
-            kept = [row for row in _existing(path) if _place(row) != key]
+            kept = [row for row in _existing(path) if row["kind"] != "timing" or _place(row) != key]
             with atomic_writer(path) as file:
                 for row in [*kept, *new]:
                     file.write((to_json(row) + "\n").encode())

@@ -28,7 +28,7 @@ from rmsrepro.report.cells import Cell
 from rmsrepro.report.records import TimingRecord, read_records
 from rmsrepro.report.runs_index import build_index
 from rmsrepro.report.tables import build_tables
-from rmsrepro.runs.atomic import read_jsonl
+from rmsrepro.runs.atomic import read_jsonl, to_json
 from rmsrepro.sweep.plan import load_plan
 from rmsrepro.tasks.base import Batch, build_task
 
@@ -178,6 +178,14 @@ def test_records_fill_the_time_cells_of_the_table(tmp_path):
     assert cells[0].command == "python -m rmsrepro.bench steps --plan table10 --size small --impls composed --publish"
     assert cells[0].verdict is not None
     assert cells[0].verdict.rule != "session"
+
+
+def test_publishing_times_keeps_lines_of_another_kind(tmp_path):
+    fact = {"kind": "measurement", "schema": 1, "plan": "table1", "arm": "rmsnorm", "column": "weight_scaling"}
+    line = to_json(fact | {"value": 1, "command": "c"}) + "\n"
+    (tmp_path / "timing-table10.jsonl").write_text(line)
+    path = publish(made_up(contest_of_plan("table10", "small"), layernorm=(1.0, 1.0, 1.1)), tmp_path)
+    assert path.read_text().startswith(line)
 
 
 def test_the_command_times_every_arm_and_names_those_that_an_impl_cannot_compute(tmp_path, capsys):
