@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +19,14 @@ def atomic_writer(path: Path) -> Generator[IO[bytes]]:
     """Open a temporary file beside ``path`` that takes its place only when the block ends without an error.
 
     The bytes are on disk before the rename, so a crash leaves the old file or the new one, never a part.
+    A device or a pipe, such as /dev/stdout, is written to as it is: the rename would put a file in its place.
     Raises the operating system's OSError unchanged (disk full, read-only file system, no permission).
     """
     path = Path(path)
+    if _is_stream(path):
+        with path.open("ab") as file:
+            yield file
+        return
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY_SUFFIX}")
     try:
         with temporary.open("xb") as file:
@@ -32,6 +38,17 @@ def atomic_writer(path: Path) -> Generator[IO[bytes]]:
         temporary.unlink(missing_ok=True)
         raise
     _sync_directory(path.parent)
+
+
+def _is_stream(path: Path) -> bool:
+    """Say whether this is a device, a pipe or a name that /dev has for one."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISLNK(mode):
+        return path.absolute().parent == Path("/dev")
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def write_bytes_atomic(path: Path, data: bytes) -> None:

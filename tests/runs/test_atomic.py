@@ -1,5 +1,6 @@
 import math
 import multiprocessing
+import os
 import resource
 from pathlib import Path
 
@@ -48,6 +49,19 @@ def test_a_full_disk_is_an_os_error_and_the_old_file_survives(tmp_path):
 def test_a_row_that_finds_no_space_is_an_os_error():
     with Path("/dev/full").open("ab", buffering=0) as file, pytest.raises(OSError, match="No space"):
         append_jsonl(file, {"step": 1})
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        write_bytes_atomic(path, b"row")
+        assert os.read(reader, 10) == b"row"
+    finally:
+        os.close(reader)
+    assert path.is_fifo()
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_missing_folder_is_an_os_error(tmp_path):
