@@ -185,14 +185,14 @@ def _verdict(
     if cell.size == "tiny":
         return smoke_run(len(ours))
     if claim.fails:
-        diverged = [run for run in runs if run.state == "diverged"]
-        others = [run for run in runs if run.state != "diverged"]
+        diverged = sum(run.state == "diverged" for run in runs)
+        scoreless = sum(run.state in ("done", "oom") and run.seed not in ours for run in runs)
         return judge_failure(
             claim,
             ours,
-            len(diverged),
+            diverged,
             paper_setting=paper_setting,
-            lost=lost(others, ours, layout.columns[cell.column], cell.metric or claim.metric),
+            lost=f"{scoreless} of {len(runs)} runs ended without a score" if scoreless else "",
             reference=(layout.label(claim.reference or ""), theirs.values()),
         )
     reference = layout.claims.get((claim.reference or "", cell.column))
