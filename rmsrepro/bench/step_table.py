@@ -20,9 +20,7 @@ def to_markdown(session: Session) -> str:
     ]
     for arm, timing in session.timings.items():
         bound = session.bound(arm)
-        share, most = (
-            ("", "") if bound is None else (f"{share_percent(bound):.0f} %", f"{max(1.0, bound.value):.2f}x as fast")
-        )
+        share, most = ("", "") if bound is None else (_share(bound), f"{max(1.0, bound.value):.2f}x as fast")
         versus = f"{session.versus_reference(arm)} | {session.reference(arm)}"
         lines.append(f"| {arm} | {_times(timing)} | {versus} | {share} | {most} |")
     for arm, timing in session.again.items():
@@ -39,9 +37,14 @@ def _times(timing: Timing) -> str:
     return f"{timing.median_us / 1000:.2f} | {timing.iqr_us / 1000:.2f}"
 
 
-def share_percent(bound: Ratio) -> float:
-    """Return what share of a step the norm adds, all of which a norm that costs nothing would save; at least 0."""
-    return max(0.0, 100 * (1 - 1 / bound.value))
+def share_percent(slowdown: float) -> float:
+    """Return what share of a step a norm adds that makes it `slowdown` times as long; below 0 where that is noise."""
+    return 100 * (1 - 1 / slowdown)
+
+
+def _share(bound: Ratio) -> str:
+    ends = f"[{share_percent(bound.low):.1f}, {share_percent(bound.high):.1f}]"
+    return f"{share_percent(bound.value):.1f} {ends} %"
 
 
 def as_dict(session: Session) -> dict[str, Any]:
@@ -79,5 +82,5 @@ def _arm(session: Session, arm: str) -> dict[str, Any]:
         "times_reference": session.versus_reference(arm).as_dict(),
     }
     if bound is not None:
-        found |= {"norm_share_percent": round(share_percent(bound), 2), "speedup_bound": bound.as_dict()}
+        found |= {"norm_share_percent": round(share_percent(bound.value), 2), "speedup_bound": bound.as_dict()}
     return found

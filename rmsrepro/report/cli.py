@@ -77,6 +77,9 @@ def main(argv: Sequence[str]) -> int:
         if "publish" in options.words:
             return _publish(options)
         runs = runs_root(options.runs_root)
+        for name, folder in (("runs.root", runs), ("--published", options.published)):
+            if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
+                raise ConfigError(f"{name}={folder}: cannot be read (Permission denied); name another folder")
         index = build_index(options.published, runs)
         if options.runs_root and not runs.is_dir():
             index.notes.append(printable(f"runs.root={runs}: no such folder, so there are committed records only"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rmsrepro.errors import DataError
+from rmsrepro.report.claims import load_table
 from rmsrepro.report.curves import CurveRecord, write_curves
 from rmsrepro.report.places import updating
 from rmsrepro.report.records import RunRecord, best_of, read_records, write_runs
@@ -31,6 +32,9 @@ def publish(plan_name: str, runs_root: Path, folder: Path) -> tuple[Path, int]:
     read whole, or its runs of the same configuration were made of other data.
     """
     plan = load_plan(plan_name)
+    if not plan.arms:
+        command = load_table(plan.table).paper.command if plan.table else None
+        raise DataError(f"plan {plan_name} has no runs; what it shows comes from {command or 'the paper alone'}")
     runs, complaints = read_run_dirs(runs_root)
     new = [run for run in runs if run.plan == plan.runs_plan and run.state in PUBLISHED_STATES]
     if not new:

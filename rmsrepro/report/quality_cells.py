@@ -62,11 +62,16 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
         cell.detail = "; ".join(filter(None, (cell.detail, earlier, commits, scored, apart)))
     if not apart and (theirs_lost := lost(their_runs, theirs, column, metric)):
         apart = f"{layout.label(cell.reference or '')}: {theirs_lost}"
-    against = (lost(runs, values, column, metric), apart)
+    against = (_contradiction(index, plan, cell) or lost(runs, values, column, metric), apart)
     cell.verdict = _verdict(cell, layout, runs, values, theirs, against, paper_setting)
     if cell.claim is not None and cell.claim.fails and cell.verdict and cell.verdict.outcome != "not tested":
         cell.state = "measured"  # runs without a score are what there was to find
     return cell
+
+
+def _contradiction(index: Index, plan: Plan, cell: Cell) -> str:
+    arms = [arm for arm in (cell.arm, cell.reference or "") if index.is_contradicted(plan, arm, cell.size)]
+    return f"records of {' and '.join(arms)} contradict one another" if arms else ""
 
 
 def run_command(layout: Layout, arm: str, size: str, runs: list[RunRecord]) -> str:

@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,35 +52,34 @@ def read_run_dirs(runs_root: Path) -> tuple[list[RunRecord], list[str]]:
     records, complaints, strays = [], [], 0
     for rundir in find_runs(runs_root):
         try:
-            record = _read(rundir)
+            found = _read(rundir)
         except (DataError, OSError, KeyError, TypeError, ValueError) as error:
             said = f"no key {error}" if isinstance(error, KeyError) else str(error)
             complaints.append(one_line(f"{rundir.path}: {said}"))
             continue
-        if record is not None:
-            records.append(record)
-        else:
+        records += found
+        if not found:
             strays += rundir.config_yaml.is_file()  # without one it ended before its data were read
     if strays:
         complaints.append(f"{printable(str(runs_root))}: runs that are no plan's, and are shown nowhere: {strays}")
     return records, complaints
 
 
-def _read(rundir: RunDir) -> RunRecord | None:
+def _read(rundir: RunDir) -> list[RunRecord]:
+    """Return a run's record, once for each plan that has its configuration; none for a run that is no plan's."""
     state = rundir.effective_state()
     if not rundir.config_yaml.is_file():
-        return None
+        return []
     values = _read_config(rundir.config_yaml)
-    found = _arm_of(values)
-    if found is None:
-        return None
-    plan, arm = found
+    places = _places_of(values)
+    if not places:
+        return []
     result = _result_of(rundir, values) if state == "done" else None
     manifest = _checked(printable(read_json(rundir.manifest_json)), _MANIFEST_KINDS, rundir.manifest_json)
     status = rundir.status()
-    return RunRecord(
-        plan=plan,
-        arm=arm,
+    record = RunRecord(
+        plan="",
+        arm="",
         size=values["size"],
         seed=values["seed"],
         state=printable(state or "failed"),
@@ -97,6 +96,7 @@ def _read(rundir: RunDir) -> RunRecord | None:
         folder=rundir.path,
         data_checksums=texts_by_name(manifest, "data_checksums"),
     )
+    return [replace(record, plan=plan, arm=arm) for plan, arm in places]
 
 
 def _result_of(rundir: RunDir, values: dict[str, Any]) -> dict[str, Any]:
@@ -145,17 +145,18 @@ def published_command(command: str) -> str:
     return shlex.join(part for part in shlex.split(command) if not _LOCAL.match(part))
 
 
-def _arm_of(values: dict[str, Any]) -> tuple[str, str] | None:
-    """Return the plan and arm that a resolved configuration is a run of."""
-    name = variant(values)
+def _places_of(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return each plan, with its arm, that a resolved configuration is a run of: two plans may share runs."""
+    name, found = variant(values), []
     norm, size = f"norm={values['norm']['name']}", values["size"]
     for plan in _plans_of(values["task"]["name"]):
         for arm in plan.arms:
             # Composing takes a fifth of a second, so arms of another norm are not; one may leave it to the default.
             norms = [override for override in plan.overrides(arm, size) if override.startswith("norm=")]
             if norms in ([], [norm]) and arm_variant(plan.name, arm, size) == name:
-                return plan.name, arm
-    return None
+                found.append((plan.name, arm))
+                break
+    return found
 
 
 def is_variant(name: str) -> bool:

@@ -35,8 +35,10 @@ class Index:
     """Runs that were left out, and why."""
     earlier: set[tuple[str, str, str]] = field(default_factory=set)
     """Plan, arm and size of the runs whose configuration is not the one that the arm has today."""
-    _local: dict[str, list[CurveRecord]] = field(default_factory=dict)
-    """Curves of the run directories that were read already, by directory."""
+    contradicted: set[tuple[str, str, str]] = field(default_factory=set)
+    """Plan, arm and size of the runs whose records give different metrics for the same run."""
+    _local: dict[tuple[str, str], list[CurveRecord]] = field(default_factory=dict)
+    """Curves of the run directories that were read already, by plan and directory."""
     _by_arm: dict[tuple[str, str, str], list[RunRecord]] = field(default_factory=dict)
     """The runs by plan, arm and size, from when there were `_grouped` of them."""
     _grouped: int = 0
@@ -59,19 +61,24 @@ class Index:
         """Tell whether an arm was timed with an earlier recipe than it has now."""
         return timing.variant not in (None, arm_variant(timing.plan, timing.arm, timing.size))
 
+    def is_contradicted(self, plan: Plan, arm: str, size: str) -> bool:
+        """Tell whether records of one arm's runs contradict one another."""
+        return (plan.runs_plan, arm, size) in self.contradicted
+
     def plan_timings(self, plan: Plan, size: str) -> list[TimingRecord]:
         """Return the timed arms of one plan."""
         return [timing for timing in self.timings if (timing.plan, timing.size) == (plan.runs_plan, size)]
 
     def run_curves(self, run: RunRecord) -> list[CurveRecord]:
         """Return the curves of one run: its directory's where that is at hand, else the committed ones, else none."""
-        if run.where not in self._local:
+        key = run.plan, run.where
+        if key not in self._local:
             try:
-                self._local[run.where] = read_curves(run)
+                self._local[key] = read_curves(run)
             except DataError as error:
                 self.notes.append(printable(f"{run.plan}/{run.arm}: {error}"))
-                self._local[run.where] = []
-        return self._local[run.where] or self.curves.get((run.plan, run.arm, run.variant, run.seed), [])
+                self._local[key] = []
+        return self._local[key] or self.curves.get((run.plan, run.arm, run.variant, run.seed), [])
 
     def notes_of(self, plan: Plan) -> list[str]:
         """Return what was left out of one plan's runs."""
@@ -207,11 +214,17 @@ def _one(index: Index, copies: list[RunRecord]) -> RunRecord:
                 f"{best.plan}/{best.arm}, size {best.size}, seed {best.seed}: {other.where} ended as {other.state};"
                 f" {best.where}, which is done, is shown"
             )
+        elif best.result and other.result and _origin(best) != _origin(other):
+            index.notes.append(
+                f"{best.plan}/{best.arm}, size {best.size}, seed {best.seed}: {other.where}, of another commit, machine"
+                f" or number of threads, is left out; {best.where} is newer"
+            )
         if best.result and other.result and _origin(best) == _origin(other) and _metrics(best) != _metrics(other):
             index.contradictions.append(
                 f"{best.plan}/{best.arm}, size {best.size}, seed {best.seed}: {other.where} and {best.where} give"
                 " different metrics for the same run; publish the plan's runs again, or remove one"
             )
+            index.contradicted.add((best.plan, best.arm, best.size))
     return best
 
 

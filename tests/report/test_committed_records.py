@@ -143,6 +143,28 @@ def test_two_results_of_the_same_run_are_a_contradiction(published):
     assert "runs.jsonl:1 and runs.jsonl:2" in index.contradictions[0]
 
 
+def test_an_arm_whose_records_contradict_one_another_is_not_judged_nor_compared_with(published):
+    errors = {"rmsnorm": (0.088, 0.089, 0.087), "layernorm": (0.104, 0.105, 0.1045)}
+    lines = [run_line(arm, seed=n, error=error) for arm, found in errors.items() for n, error in enumerate(found, 1)]
+    folder = published(*lines, run_line("layernorm", seed=1, error=0.2))
+    (table,) = build_tables(load_plan("table10"), build_index(folder, None))
+    reasons = {cell.arm: cell.verdict.reason for cell in table.cells if cell.state == "measured"}
+    assert reasons == dict.fromkeys(errors, "records of layernorm contradict one another")
+
+
+def test_a_newer_run_of_another_commit_takes_the_earlier_ones_place_and_that_is_noted(published):
+    newer = run_line(seed=1, error=0.09, commit="decaf") | {"started": "2026-02-01T00:00:00+00:00"}
+    index = build_index(published(newer, run_line(seed=1, error=0.08)), None)
+    assert [run.commit for run in index.runs] == ["decaf"]
+    assert "runs.jsonl:2, of another commit, machine or number of threads, is left out" in index.notes[0]
+
+
+@pytest.mark.parametrize(("plan", "words"), [("table1", "bench invariance --publish"), ("table10", "no finished run")])
+def test_publishing_what_is_not_there_says_where_it_comes_from(tmp_path, plan, words):
+    with pytest.raises(DataError, match=words):
+        publish(plan, tmp_path, tmp_path)
+
+
 FACT = {"kind": "measurement", "schema": 1, "plan": "table1", "arm": "rmsnorm", "column": "dataset_rescale", "value": 1}
 
 

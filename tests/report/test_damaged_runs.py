@@ -63,13 +63,34 @@ def test_a_machine_whose_cores_nobody_counted_has_no_number_of_cores():
     assert hardware_name({"cpu": "TITAN"}, None) == "TITAN"
 
 
-def test_a_run_of_an_arm_that_leaves_the_norm_to_the_default_is_that_arms(tmp_path, monkeypatch):
+@pytest.fixture
+def own_plan(tmp_path, monkeypatch):
+    """Return a function that adds conf/plan/mine.yaml with these arms of CIFAR-10."""
+
+    def write(**arms):
+        shutil.copytree(conf.conf_dir(), tmp_path / "conf")
+        text = yaml.safe_dump({"title": "t", "task": "cifar10", "arms": arms})
+        (tmp_path / "conf" / "plan" / "mine.yaml").write_text(text)
+        monkeypatch.setattr(conf, "conf_dir", lambda: tmp_path / "conf")
+        monkeypatch.setattr(run_dirs, "_plans_of", run_dirs._plans_of.__wrapped__)
+
+    return write
+
+
+def test_a_run_of_two_plans_counts_for_both(tmp_path, own_plan):
+    run = make_run(tmp_path / "runs", "norm=rmsnorm", "seed=1")
+    run.metrics_jsonl.write_text('{"step": 1, "time_s": 1.0, "train/loss": 2.0}\n')
+    own_plan(same=["norm=rmsnorm"])
+    index = build_index(tmp_path / "none", tmp_path / "runs")
+    assert {(run.plan, run.arm) for run in index.runs} == {("table10", "rmsnorm"), ("mine", "same")}
+    assert [curve.plan for run in index.runs for curve in index.run_curves(run)] == [run.plan for run in index.runs]
+    for plan in ("mine", "table10"):
+        assert publish(plan, tmp_path / "runs", tmp_path / "published")[1] == 1
+
+
+def test_a_run_of_an_arm_that_leaves_the_norm_to_the_default_is_that_arms(tmp_path, own_plan):
     make_run(tmp_path / "runs", "norm.eps=0.5")
-    shutil.copytree(conf.conf_dir(), tmp_path / "conf")
-    plan = {"title": "t", "task": "cifar10", "arms": {"wide": ["norm.eps=0.5"]}}
-    (tmp_path / "conf" / "plan" / "mine.yaml").write_text(yaml.safe_dump(plan))
-    monkeypatch.setattr(conf, "conf_dir", lambda: tmp_path / "conf")
-    monkeypatch.setattr(run_dirs, "_plans_of", run_dirs._plans_of.__wrapped__)
+    own_plan(wide=["norm.eps=0.5"])
     records, complaints = read_run_dirs(tmp_path / "runs")
     assert ([(run.plan, run.arm) for run in records], complaints) == ([("mine", "wide")], [])
 
