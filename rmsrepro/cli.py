@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from rmsrepro.errors import ConfigError, UserError
+from rmsrepro.errors import ConfigError, UserError, fail
 
 
 def entry() -> None:
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
             raise ConfigError("-m and --cfg: name one job of the sweep without -m to see its configuration")
         return _hydra(argv, overrides)
     except UserError as error:
-        return fail(str(error))
+        return fail(error)
     except BrokenPipeError:
         # The reader of our output has gone, as `... | head` does; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -83,12 +83,6 @@ def _open_closed_streams() -> None:
                 os.dup2(opened, descriptor)
                 os.close(opened)
             setattr(sys, name, os.fdopen(descriptor, "r" if descriptor == 0 else "w"))
-
-
-def fail(message: str) -> int:
-    """Print one line about what the user can mend and return 2."""
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
-    return 2
 
 
 def _run(overrides: list[str]) -> int:

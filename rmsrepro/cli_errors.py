@@ -11,6 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from rmsrepro.conf import conf_dir, option_names
+from rmsrepro.errors import single_line
 
 
 def one_line(error: Exception, overrides: list[str]) -> str:
@@ -35,7 +36,7 @@ def one_line(error: Exception, overrides: list[str]) -> str:
         return f"{group}={name}: known are {', '.join(option_names(group))}"
     if error.__cause__ is not None:
         text += f": {error.__cause__}"
-    return " ".join(text.split()) or type(error).__name__
+    return single_line(text) or type(error).__name__
 
 
 def is_usage_error(error: Exception) -> bool:

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from rmsrepro.errors import ConfigError
+from rmsrepro.errors import ConfigError, single_line
 
 
 @cache
@@ -29,7 +29,7 @@ def load_yaml(name: str) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"conf/{name}: cannot be read ({error.strerror})") from error
     except (YAMLError, OmegaConfBaseException, UnicodeDecodeError) as error:
-        raise ConfigError(f"conf/{name}: not valid YAML ({' '.join(str(error).split())})") from error
+        raise ConfigError(f"conf/{name}: not valid YAML ({single_line(error)})") from error
     if not isinstance(values, dict):
         raise ConfigError(f"conf/{name}: expected a mapping, lines such as `key: value`")
     return values

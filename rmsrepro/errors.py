@@ -1,4 +1,6 @@
-"""The errors that a person caused and can mend, as opposed to bugs and crashed runs."""
+"""The errors that a person caused and can mend, as opposed to bugs and crashed runs, and how they are told."""
+
+import sys
 
 
 class UserError(Exception):
@@ -11,3 +13,14 @@ class ConfigError(UserError):
 
 class DataError(UserError):
     """Data that is missing or is not what it should be; the text names the file, what was expected and the way out."""
+
+
+def single_line(text: object) -> str:
+    """Return a text, such as any library's error, on one line."""
+    return " ".join(str(text).split())
+
+
+def fail(error: object) -> int:
+    """Print one line about what the user can mend; returns the exit code for that."""
+    print(f"error: {single_line(error)}", file=sys.stderr)
+    return 2

@@ -27,7 +27,7 @@ from rmsrepro.data.files import write_atomically
 from rmsrepro.data.retrieval.caption_lists import CaptionList, read_karpathy, read_tab_separated
 from rmsrepro.data.retrieval.feature_writer import FeatureWriter
 from rmsrepro.data.retrieval.features import normalise_rows
-from rmsrepro.errors import ConfigError, DataError, UserError
+from rmsrepro.errors import ConfigError, DataError, UserError, single_line
 from rmsrepro.runs.progress import Progress
 
 RESIZE, CROP = 256, 224
@@ -44,7 +44,7 @@ def build_backbone(name: str, weights: str) -> nn.Module:
         if weights not in ("default", "none"):
             model.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
     except (OSError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = single_line(error)[:200]
         raise DataError(f"--weights {weights}: no weights for {name} ({reason}); give a .pth file, or none") from error
     linear = [path for path, module in model.named_modules() if isinstance(module, nn.Linear)]
     if not linear:

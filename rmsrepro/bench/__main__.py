@@ -7,7 +7,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 
-from rmsrepro.errors import ConfigError, UserError
+from rmsrepro.errors import ConfigError, UserError, fail
 
 BENCHMARKS = ("norms", "cells", "steps", "invariance")
 
@@ -25,5 +25,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except UserError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(fail(error))

@@ -21,7 +21,7 @@ from rmsrepro.bench.step_arms import Contest, contest_of_plan, contest_of_task, 
 from rmsrepro.bench.step_records import publish
 from rmsrepro.bench.step_session import run_session
 from rmsrepro.conf import option_names
-from rmsrepro.errors import ConfigError, UserError
+from rmsrepro.errors import ConfigError, UserError, single_line
 from rmsrepro.kernels.allocator import keep_large_blocks
 from rmsrepro.report.layout import layout_of
 from rmsrepro.report.units import unit
@@ -76,7 +76,7 @@ def _run(args: Namespace, contests: Sequence[Contest], device: torch.device, ses
         except UserError as error:
             if len(contests) == 1:
                 raise
-            _say(f"not timed: {' '.join(str(error).split())}")
+            _say(f"not timed: {single_line(error)}")
             faults += 1
             continue
         if session is None:

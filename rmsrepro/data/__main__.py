@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rmsrepro.arguments import Parser
 from rmsrepro.data.registry import data_set_names, get_data_set
 from rmsrepro.data.root import data_root
-from rmsrepro.errors import UserError
+from rmsrepro.errors import UserError, fail
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,8 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for file in data_set.fetch(root) if options.action == "fetch" else data_set.check(root):
             print(f"{file.path}  {file.size} bytes  sha256 {file.sha256}  ok")
     except UserError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+        return fail(error)
     except KeyboardInterrupt:
         print("interrupted; the same command goes on where this one stopped", file=sys.stderr)
         return 130

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from omegaconf import OmegaConf
 from yaml import YAMLError
 
-from rmsrepro.errors import ConfigError, DataError
+from rmsrepro.errors import ConfigError, DataError, single_line
 from rmsrepro.report.places import paper_dir
 from rmsrepro.report.printed import Printed, parse_printed
 from rmsrepro.report.units import DIRECTIONS, Unit, unit
@@ -168,7 +168,7 @@ def read_yaml(cls: type[T], path: Path) -> T:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     except YAMLError as error:
-        raise DataError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from error
+        raise DataError(f"{path}: not valid YAML ({single_line(error)})") from error
     except ConfigError as error:
         raise DataError(f"{path}: {error}") from error
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rmsrepro.arguments import Parser, with_dashes
 from rmsrepro.config import SIZES
-from rmsrepro.errors import ConfigError, UserError
+from rmsrepro.errors import ConfigError, UserError, fail
 from rmsrepro.report import bleu, csv_table, latex, markdown
 from rmsrepro.report.claims import load_table, table_names
 from rmsrepro.report.elsewhere import load_published, load_unsourced
@@ -96,8 +96,7 @@ def main(argv: Sequence[str]) -> int:
             return 0
         return (_write_figures if "figures" in options.words else _write)(tables, index, options)
     except UserError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+        return fail(error)
     except BrokenPipeError:  # the reader has gone, as `plan=table4 | head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

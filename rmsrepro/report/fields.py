@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rmsrepro.config import SIZES
+from rmsrepro.errors import single_line
 
 
 def text(row: Mapping[str, Any], key: str) -> str:
@@ -32,7 +33,7 @@ def free_text(row: Mapping[str, Any], key: str) -> str:
 
 def one_line(value: str) -> str:
     """Return a text on one line that can be written, as a message of any library is not bound to be."""
-    return " ".join(printable(value).split())
+    return single_line(printable(value))
 
 
 def printable(value: Any) -> Any:

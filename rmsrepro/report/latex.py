@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from rmsrepro.errors import single_line
 from rmsrepro.report.tables import Table
 from rmsrepro.report.text import Block, Text, blocks, commands
 
@@ -35,7 +36,7 @@ _PATTERN = re.compile("|".join(map(re.escape, _SPECIALS)) + r"|(?<![\w.\-])-(?=\
 
 def escape(text: str) -> str:
     """Escape every character that LaTeX reads as something else; the sign of a number becomes a minus."""
-    return _PATTERN.sub(lambda match: _SPECIALS.get(match.group(), "$-$"), " ".join(text.split()))
+    return _PATTERN.sub(lambda match: _SPECIALS.get(match.group(), "$-$"), single_line(text))
 
 
 def render(tables: Sequence[Table]) -> str:
@@ -46,7 +47,7 @@ def render(tables: Sequence[Table]) -> str:
         for block in blocks(table):
             lines += _table(f"{layout.title}, size {table.size}: {block.title}", block)
         # A comment ends at the line's end, so nothing in it can be read as LaTeX.
-        lines += [f"% {' '.join(command.split())}" for command in commands(table)]
+        lines += [f"% {single_line(command)}" for command in commands(table)]
     return "\n".join(lines) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from rmsrepro.errors import single_line
 from rmsrepro.report.tables import Table
 from rmsrepro.report.text import LEGEND, Block, Text, blocks, commands, reasons
 
@@ -13,12 +14,12 @@ _SPECIAL = re.compile(r"([\\|*~<`$])|((?<!\w)_|_(?!\w))|(\](?=\()|&(?=#?\w+;))")
 
 def escape(text: str) -> str:
     """Escape what would end a cell, make a link or change the letters; an underscore in a word stays readable."""
-    return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
+    return _SPECIAL.sub(r"\\\g<0>", single_line(text))
 
 
 def code(text: str) -> str:
     """Return text as code on one line, between more backticks than it holds in a row."""
-    line = " ".join(text.split())
+    line = single_line(text)
     fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     return f"{fence} {line} {fence}" if len(fence) > 1 else f"`{line}`"
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rmsrepro.errors import DataError, UserError
+from rmsrepro.errors import DataError, UserError, fail
 from rmsrepro.runs.result import read_result
 
 #: What runs usually share; each has a column of its own where they do not.
@@ -77,11 +77,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         results = [read_run(path) for path in paths]
     except UserError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+        return fail(error)
     if not results:
-        print("error: no result to show; name one or more run directories or result.json files", file=sys.stderr)
-        return 2
+        return fail("no result to show; name one or more run directories or result.json files")
     Console(width=None if sys.stdout.isatty() else 120, markup=False).print(comparison(results))
     for result, path in zip(results, paths, strict=True):
         print(f"{result['norm']:>10}  {path if path.is_dir() else path.parent}")

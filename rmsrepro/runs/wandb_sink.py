@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from rmsrepro.errors import single_line
 from rmsrepro.runs.rundir import RunDir
 from rmsrepro.runs.sinks import Row
 from rmsrepro.runs.wandb_mode import WandbMode, resolve_mode
@@ -126,7 +127,7 @@ class WandbSink:
                 kind, value = self._queue.get()
                 self._send(run, kind, value)
         except BaseException as error:  # wandb raises SystemExit and KeyboardInterrupt of its own, too
-            self._give_up(" ".join(f"{type(error).__name__}: {error}".split()))
+            self._give_up(single_line(f"{type(error).__name__}: {error}"))
         finally:
             self._started.set()
 

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from rmsrepro.errors import ConfigError, UserError
+from rmsrepro.errors import ConfigError, UserError, fail
 from rmsrepro.runs.atomic import write_json_atomic
 from rmsrepro.runs.rundir import runs_root
 from rmsrepro.sweep.display import as_json, listing, status_text, summary_text
@@ -35,8 +35,7 @@ def main(argv: Sequence[str]) -> int:
         specs = build_specs(options)
         return _run(options, specs) if options.action == "run" else _show(options, specs)
     except UserError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+        return fail(error)
     except BrokenPipeError:  # the reader has gone, as `--dry-run | head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

@@ -6,7 +6,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from rmsrepro.errors import UserError
+from rmsrepro.errors import UserError, single_line
 from rmsrepro.runs.rundir import RunDir, RunStatus
 from rmsrepro.sweep.launcher import console_of
 from rmsrepro.sweep.specs import Spec
@@ -43,10 +43,10 @@ def ended(spec: Spec, code: int, before: RunStatus | None, lost: str = "") -> Ou
     wrote_ending = status is not None and status != before and status.state not in ("running", "done")
     if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
         said = status.fields.get("message") if status is not None and wrote_ending else None
-        return Outcome(spec, "interrupted", _one_line(said or "the same sweep goes on with it"))
+        return Outcome(spec, "interrupted", single_line(said or "the same sweep goes on with it"))
     if status is not None and wrote_ending:
         log = rundir.log if rundir.log.is_file() else console_of(spec)
-        return Outcome(spec, status.state, _one_line(status.fields.get("message", "")), log)
+        return Outcome(spec, status.state, single_line(status.fields.get("message", "")), log)
     if lost:  # its console may be an earlier attempt's
         _write_failure(rundir, code, lost)
         return Outcome(spec, "failed", lost)
@@ -61,7 +61,7 @@ def ended(spec: Spec, code: int, before: RunStatus | None, lost: str = "") -> Ou
 
 def not_started(spec: Spec, error: Exception, *, claimed: bool = False) -> Outcome:
     """Return how a run ended that could not be started; a run that the sweep has `claimed` keeps that as its status."""
-    message = _one_line(error)
+    message = single_line(error)
     if claimed:
         _write_failure(spec.rundir, 1, message)
     return Outcome(spec, "failed", message)
@@ -76,7 +76,7 @@ def last_line(file: Path) -> str:
             text = opened.read().decode(errors="replace")
     except OSError:
         return ""
-    return _one_line(next((line for line in reversed(text.splitlines()) if line.strip()), ""))
+    return single_line(next((line for line in reversed(text.splitlines()) if line.strip()), ""))
 
 
 def _write_failure(rundir: RunDir, code: int, message: str) -> None:
@@ -85,10 +85,6 @@ def _write_failure(rundir: RunDir, code: int, message: str) -> None:
             rundir.write_status("failed", exit_code=code, message=message)
     except (UserError, OSError):
         pass  # another process has the run now, or the disk is full: the sweep's summary says what happened
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())
 
 
 def _signal_name(number: int) -> str:

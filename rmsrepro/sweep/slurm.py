@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rmsrepro.errors import ConfigError
+from rmsrepro.errors import ConfigError, single_line
 from rmsrepro.sweep.launcher import PROGRAM, Job, console_of
 from rmsrepro.sweep.options import Options, whole_number
 from rmsrepro.sweep.specs import Spec
@@ -86,7 +86,7 @@ class SubmititLauncher:
             return _SubmittedJob(self._executor.submit(run))
         except (utils.FailedJobError, utils.FailedSubmissionError) as error:
             raise ConfigError(
-                f"launcher=slurm: the job was refused ({' '.join(str(error).split()) or 'sbatch does not say why'});"
+                f"launcher=slurm: the job was refused ({single_line(error) or 'sbatch does not say why'});"
                 " see to slurm.KEY= or, where it is one job too many, workers=N, then repeat the sweep"
             ) from error
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rmsrepro.errors import DataError
+from rmsrepro.errors import DataError, single_line
 from rmsrepro.runs.lock import is_locked
 from rmsrepro.runs.result import read_result
 from rmsrepro.sweep.claim import is_claimed
@@ -60,7 +60,7 @@ def run_state(spec: Spec) -> RunState:
         try:
             return RunState(spec, "done", train_s=read_result(rundir.result_json)["timing"]["train_s"])
         except DataError as error:
-            damage = f"{' '.join(str(error).split())}, as the next sweep does"
+            damage = f"{single_line(error)}, as the next sweep does"
     if is_claimed(rundir):
         # A run that was claimed a moment ago still has the status, and the age, of its last attempt.
         at_work = status is not None and status.state == "running" and is_locked(rundir.lock_file)
@@ -71,7 +71,7 @@ def run_state(spec: Spec) -> RunState:
         return RunState(spec, "missing")
     if status.state == "running":
         return RunState(spec, "dead", "its process was killed; it goes on from its last checkpoint")
-    return RunState(spec, status.state, " ".join(str(status.fields.get("message", "")).split()))
+    return RunState(spec, status.state, single_line(status.fields.get("message", "")))
 
 
 def count(states: Sequence[RunState]) -> dict[str, int]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from rmsrepro.errors import single_line
 from rmsrepro.runs.rundir import RunDir, runs_root
 from rmsrepro.sweep.results import REFERENCE_NORM, ArmResult, arm_results
 from rmsrepro.sweep.specs import Spec
@@ -30,7 +31,7 @@ def log_summaries(specs: Sequence[Spec], size: str) -> None:
         try:
             _log(plan, own, size)
         except Exception as error:  # whatever W&B raises: the sweep itself is done
-            _logger.warning("W&B has no summary of plan %s: %s", plan, " ".join(str(error).split()))
+            _logger.warning("W&B has no summary of plan %s: %s", plan, single_line(error))
 
 
 def _log(plan: str, specs: Sequence[Spec], size: str) -> None:

@@ -17,7 +17,7 @@ from torch import nn
 
 from rmsrepro import seeding
 from rmsrepro.config import Config
-from rmsrepro.errors import ConfigError, DataError, UserError
+from rmsrepro.errors import ConfigError, DataError, UserError, single_line
 from rmsrepro.kernels.allocator import keep_large_blocks
 from rmsrepro.norms.factory import NormFactory
 from rmsrepro.runs.atomic import write_bytes_atomic, write_json_atomic
@@ -124,7 +124,7 @@ class Run:
             raise fault
         if ending.message and self.world.is_main:
             where = f"; the traceback is in {self.rundir.log}" if ending.trace else ""
-            print(f"{ending.state}: {' '.join(ending.message.split())}{where}", file=sys.stderr)
+            print(f"{ending.state}: {single_line(ending.message)}{where}", file=sys.stderr)
         return ending.code
 
     def _train_and_record(self, signals: StopSignals) -> Ending:

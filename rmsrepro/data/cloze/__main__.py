@@ -16,7 +16,7 @@ from rmsrepro.data.cloze.archive import SUFFIXES
 from rmsrepro.data.cloze.making import MadeQuestion, write_archive
 from rmsrepro.data.cloze.stories import story_questions
 from rmsrepro.data.files import not_writable
-from rmsrepro.errors import DataError, UserError
+from rmsrepro.errors import DataError, UserError, fail
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,8 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser.parse_args(arguments)
         counts = build(options.stories, options.archive, options.urls)
     except UserError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+        return fail(error)
     except KeyboardInterrupt:
         print("interrupted; nothing was written", file=sys.stderr)
         return 130

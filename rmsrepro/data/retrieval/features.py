@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rmsrepro.errors import DataError
+from rmsrepro.errors import DataError, single_line
 
 _FLOATS = tuple(np.dtype(kind) for kind in (np.float16, np.float32, np.float64))
 
@@ -63,7 +63,7 @@ class FeatureFile:
         try:
             mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{path} cannot be read as a .npy file: {' '.join(str(error).split())}") from error
+            raise DataError(f"{path} cannot be read as a .npy file: {single_line(error)}") from error
         if not isinstance(mapped, np.memmap):
             raise DataError(f"{path} is an archive of arrays: expected one array, as numpy.save writes it")
         if mapped.ndim != 2 or 0 in mapped.shape:
