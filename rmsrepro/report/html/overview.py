@@ -16,7 +16,7 @@ from rmsrepro.report.text import NONE, row_words
 _MEANINGS = {
     "reproduced": "our interval agrees with the paper's number or ratio",
     "direction only": "the comparison comes out as in the paper, the number itself is not at issue or differs",
-    "not reproduced": "the interval excludes what the paper says",
+    "not reproduced": "the interval excludes the paper's number or, at a smaller size or on other data, its relation",
     "not tested": "there are numbers, but too few or too spread to tell",
     "not measured": "no number of ours yet; the reason stands beside it",
 }
