@@ -202,7 +202,19 @@ def _by_seed(index: Index, runs: list[RunRecord]) -> list[RunRecord]:
     copies: dict[int, list[RunRecord]] = defaultdict(list)
     for run in runs:
         copies[run.seed].append(run)
-    return [_one(index, of_seed) for of_seed in copies.values()]
+    found = [_one(index, of_seed) for of_seed in copies.values()]
+    twice = [run.seed for run in found if any(_is_of_elsewhere(other, run) for other in copies[run.seed])]
+    if twice:
+        seeds = f"seed{'s' * (len(twice) > 1)} {', '.join(map(str, sorted(twice)))}"
+        index.notes.append(
+            f"{found[0].plan}/{found[0].arm}, size {found[0].size}, {seeds}: runs of another commit, machine or"
+            " number of threads are left out, as there are newer ones"
+        )
+    return found
+
+
+def _is_of_elsewhere(run: RunRecord, shown: RunRecord) -> bool:
+    return run.state == shown.state == "done" and _origin(run) != _origin(shown)
 
 
 def _one(index: Index, copies: list[RunRecord]) -> RunRecord:
@@ -213,11 +225,6 @@ def _one(index: Index, copies: list[RunRecord]) -> RunRecord:
             index.notes.append(
                 f"{best.plan}/{best.arm}, size {best.size}, seed {best.seed}: {other.where} ended as {other.state};"
                 f" {best.where}, which is done, is shown"
-            )
-        elif best.result and other.result and _origin(best) != _origin(other):
-            index.notes.append(
-                f"{best.plan}/{best.arm}, size {best.size}, seed {best.seed}: {other.where}, of another commit, machine"
-                f" or number of threads, is left out; {best.where} is newer"
             )
         if best.result and other.result and _origin(best) == _origin(other) and _metrics(best) != _metrics(other):
             index.contradictions.append(
