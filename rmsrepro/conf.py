@@ -45,8 +45,11 @@ def parse_yaml(text: str) -> Any:
 
 @cache
 def _parsed(text: str) -> Any:
-    # OmegaConf reads 1e-8 as the number that it is; plain YAML takes it for text.
-    return OmegaConf.to_container(OmegaConf.create(text))
+    try:
+        # OmegaConf reads 1e-8 as the number that it is; plain YAML takes it for text.
+        return OmegaConf.to_container(OmegaConf.create(text))
+    except AssertionError as error:  # OmegaConf's word for a text that is a single value
+        raise YAMLError("a single value, where lines such as `key: value` are expected") from error
 
 
 def option_names(group: str) -> list[str]:

@@ -57,13 +57,17 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
     _compare(cell, layout, values, theirs)
     if values:
         earlier = "of an earlier recipe" if index.is_earlier(plan, cell.arm, size) else ""
-        commits = f"runs of {len(cell.commits)} commits" if len(cell.commits) > 1 else ""
+        beside = {*cell.commits, *(run.commit for run in theirs_done if run.commit and theirs)}
+        commits = f"runs of {len(beside)} commits" if len(beside) > 1 else ""
+        if commits and theirs:
+            commits += f", those of {layout.label(cell.reference or '')} among them"
         scored = f"sacrebleu {cell.signature}" if cell.signature else ""
         cell.detail = "; ".join(filter(None, (cell.detail, earlier, commits, scored, apart)))
     if not apart and (theirs_lost := lost(their_runs, theirs, column, metric)):
         apart = f"{layout.label(cell.reference or '')}: {theirs_lost}"
-    against = (_contradiction(index, plan, cell) or lost(runs, values, column, metric), apart)
-    cell.verdict = _verdict(cell, layout, runs, values, theirs, against, paper_setting)
+    contradiction = _contradiction(index, plan, cell)
+    against = (contradiction or lost(runs, values, column, metric), apart)
+    cell.verdict = _verdict(cell, layout, runs, values, theirs, against, contradiction, paper_setting)
     if cell.claim is not None and cell.claim.fails and cell.verdict and cell.verdict.outcome != "not tested":
         cell.state = "measured"  # runs without a score are what there was to find
     return cell
@@ -88,6 +92,9 @@ def _measured_without_runs(layout: Layout, index: Index, cell: Cell) -> Cell:
     cell.command = layout.command or ""
     for record in index.measurements:
         if record.cell != (layout.plan.name, cell.arm, cell.column):
+            continue
+        if record.cell in index.contradicted:
+            cell.state, cell.detail = "contradictory", "two records give it different values"
             continue
         cell.command, given = record.command, unit(cell.unit, cell.heading)
         try:
@@ -182,6 +189,7 @@ def _verdict(
     ours: dict[int, float],
     theirs: dict[int, float],
     against: tuple[str, str],
+    contradiction: str,
     paper_setting: bool,
 ) -> Verdict | None:
     claim = cell.claim
@@ -191,16 +199,18 @@ def _verdict(
         return smoke_run(len(ours))
     if claim.fails:
         diverged = sum(run.state == "diverged" for run in runs)
-        scoreless = sum(run.state in ("done", "oom") and run.seed not in ours for run in runs)
+        scoreless = sum(run.state != "diverged" and run.seed not in ours for run in runs)
         return judge_failure(
             claim,
             ours,
             diverged,
             paper_setting=paper_setting,
-            lost=f"{scoreless} of {len(runs)} runs ended without a score" if scoreless else "",
+            lost=contradiction or (f"{scoreless} of {len(runs)} runs have no score" if scoreless else ""),
             reference=(layout.label(claim.reference or ""), theirs.values()),
         )
     reference = layout.claims.get((claim.reference or "", cell.column))
+    if reference is not None and reference.fails:
+        reference = None  # a model that the paper could not train has no number to compare with
     return judge_quality(
         claim, reference, ours, theirs, paper_setting=paper_setting, lost=against[0], unlike=against[1]
     )

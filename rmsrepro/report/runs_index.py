@@ -35,8 +35,8 @@ class Index:
     """Runs that were left out, and why."""
     earlier: set[tuple[str, str, str]] = field(default_factory=set)
     """Plan, arm and size of the runs whose configuration is not the one that the arm has today."""
-    contradicted: set[tuple[str, str, str]] = field(default_factory=set)
-    """Plan, arm and size of the runs whose records give different metrics for the same run."""
+    contradicted: set[Hashable] = field(default_factory=set)
+    """What records contradict one another on: runs by where they are from, turns of a session, measured cells."""
     _local: dict[tuple[str, str], list[CurveRecord]] = field(default_factory=dict)
     """Curves of the run directories that were read already, by plan and directory."""
     _by_arm: dict[tuple[str, str, str], list[RunRecord]] = field(default_factory=dict)
@@ -59,11 +59,13 @@ class Index:
 
     def is_earlier_timing(self, timing: TimingRecord) -> bool:
         """Tell whether an arm was timed with an earlier recipe than it has now."""
-        return timing.variant not in (None, arm_variant(timing.plan, timing.arm, timing.size))
+        if timing.variant is None or not is_variant(timing.variant):
+            return False  # nobody can tell
+        return timing.variant != arm_variant(timing.plan, timing.arm, timing.size)
 
     def is_contradicted(self, plan: Plan, arm: str, size: str) -> bool:
         """Tell whether records of one arm's runs contradict one another."""
-        return (plan.runs_plan, arm, size) in self.contradicted
+        return any(run.where in self.contradicted for run in self.arm_runs(plan, arm, size))
 
     def plan_timings(self, plan: Plan, size: str) -> list[TimingRecord]:
         """Return the timed arms of one plan."""
@@ -148,6 +150,7 @@ def _add_timing(index: Index, timing: TimingRecord) -> None:
             f"{timing.plan}/{timing.arm}, size {timing.size}: {known.where} and {timing.where} give different times for"
             f" the same turn of session {timing.session}; remove one"
         )
+        index.contradicted.add(timing.turn)
 
 
 def _add_measurement(index: Index, found: MeasurementRecord) -> None:
@@ -158,6 +161,7 @@ def _add_measurement(index: Index, found: MeasurementRecord) -> None:
         index.contradictions.append(
             f"{found.plan}/{found.arm}: {known.where} and {found.where} give {found.column} two values; remove one"
         )
+        index.contradicted.add(found.cell)
 
 
 def _add_runs(index: Index, runs: Iterable[RunRecord]) -> None:
@@ -231,7 +235,7 @@ def _one(index: Index, copies: list[RunRecord]) -> RunRecord:
                 f"{best.plan}/{best.arm}, size {best.size}, seed {best.seed}: {other.where} and {best.where} give"
                 " different metrics for the same run; publish the plan's runs again, or remove one"
             )
-            index.contradicted.add((best.plan, best.arm, best.size))
+            index.contradicted.add(best.where)
     return best
 
 

@@ -45,17 +45,18 @@ def _timed(
     _paper_ratio(cell, layout)
     reference = arms.get((cell.reference or "", 0))
     if cell.reference is None and cell.claim is not None:
-        cell.verdict = Verdict("not tested", "like with like", "the paper compares it with no other arm", 0)
+        cell.verdict = _refused(timing, "the paper compares it with no other arm")
         return cell
     if reference is None or len(reference.block_ms) != len(timing.block_ms):
         if cell.claim is not None:
-            cell.verdict = Verdict("not tested", "session", "its reference was not timed beside it", 0)
+            cell.verdict = _refused(timing, "its reference was not timed beside it")
         return cell
-    earlier = [layout.label(one.arm) for one in (timing, reference) if index.is_earlier_timing(one)]
-    if earlier:
-        cell.detail = f"{' and '.join(earlier)} timed with an earlier recipe"
-        if cell.claim is not None:
-            cell.verdict = Verdict("not tested", "like with like", cell.detail, 0)
+    against = _against(layout, index, timing, reference)
+    if against:
+        if cell.claim is None:
+            cell.detail = against
+        else:
+            cell.verdict = _refused(timing, against)
         return cell
     found = log_ratio(timing.block_ms, reference.block_ms)
     cell.relative, cell.relative_interval = found.ratio, found.interval
@@ -68,6 +69,19 @@ def _timed(
     noise = most_noise(noise_of(twice))
     cell.verdict = refusal or judge_time(claim, claimed, ours, theirs, paper_setting=size == "paper", noise=noise)
     return cell
+
+
+def _against(layout: Layout, index: Index, *timings: TimingRecord) -> str:
+    """Say why these arms' times are not compared; empty if they are."""
+    earlier = [layout.label(one.arm) for one in timings if index.is_earlier_timing(one)]
+    if earlier:
+        return f"{' and '.join(earlier)} timed with an earlier recipe"
+    contradicted = any(one.turn in index.contradicted for one in timings)
+    return "two records give different times for the same turn" if contradicted else ""
+
+
+def _refused(timing: TimingRecord, reason: str) -> Verdict:
+    return Verdict("not tested", "like with like", reason, len(timing.block_ms))
 
 
 def _timed_twice(

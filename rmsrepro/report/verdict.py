@@ -150,11 +150,14 @@ def judge_quality(
     def judge_relative(reference: Claim) -> Verdict:
         if unlike:
             return Verdict("not tested", "like with like", unlike, len(ours))
+        if claim.approximate and abs(_gap(claim, reference)) <= margin_of(claim.unit):
+            alike = f"read from a plot in which it cannot be told from {reference.label}"
+            return Verdict("not tested", "sign of the difference", alike, len(ours))
         return judge_difference(claim, reference, ours, theirs)
 
     if not paper_setting or claim.approximate:
         if reference is None:
-            return Verdict("not tested", "sign of the difference", "the paper has no arm to compare with", len(ours))
+            return Verdict("not tested", "sign of the difference", "the paper has no number to compare with", len(ours))
         return judge_relative(reference)
     level = judge_level(claim, list(ours.values()), reference)
     if level.outcome == "not reproduced" and reference is not None:
@@ -195,12 +198,12 @@ def judge_time(
     comparable = abs(paper) <= NO_DIFFERENCE
     margin = NO_DIFFERENCE if comparable else min(RATIO_MARGIN, abs(paper) / 2)
     exact = paper_setting and not claim.approximate and noise <= margin
-    if exact and paper - margin <= low and high <= paper + margin:
-        return verdict("reproduced", "close to the paper's ratio")
-    if low > -NO_DIFFERENCE and high < NO_DIFFERENCE:
+    if low > -NO_DIFFERENCE and high < NO_DIFFERENCE and noise <= NO_DIFFERENCE:
         if comparable:
-            return verdict("direction only", f"as fast as {name}, as the paper's")
+            return verdict("reproduced" if exact else "direction only", f"as fast as {name}, as the paper's")
         return verdict("not reproduced", f"as fast as {name}")
+    if exact and not comparable and paper - margin <= low and high <= paper + margin:
+        return verdict("reproduced", "close to the paper's ratio")
     least = max(NO_DIFFERENCE, noise)
     if low > least or high < -least:
         if comparable:
@@ -209,7 +212,7 @@ def judge_time(
             return verdict("direction only", f"on the paper's side of {name}")
         return verdict("not reproduced", f"on the other side of {name}")
     within = "what an arm differs from itself by" if noise > NO_DIFFERENCE else "what counts as no difference"
-    return verdict("not tested", f"the interval reaches into {within}, ±{math.expm1(least):.1%}")
+    return verdict("not tested", f"the interval reaches into {within}, {math.exp(-least):.3f} to {math.exp(least):.3f}")
 
 
 def refuse_session(
@@ -233,8 +236,9 @@ def refuse_session(
     found = noise_of(timed_twice)
     if found is None:
         return Verdict("not tested", rule, "no arm was timed twice, so its noise is not known", n)
-    beyond = found.ratio is not None and abs(math.log(found.ratio)) > NO_DIFFERENCE
-    if beyond and found.interval is not None and 1.0 not in found.interval:
+    if found.ratio is None or found.interval is None:
+        return Verdict("not tested", rule, f"the noise of the arm timed twice: {found.state}", found.n)
+    if abs(math.log(found.ratio)) > NO_DIFFERENCE and 1.0 not in found.interval:
         return Verdict("not tested", rule, "the arm timed twice differs from itself", found.n, found.interval)
     return None
 
@@ -249,7 +253,7 @@ def noise_of(timed_twice: tuple[Sequence[float], Sequence[float]] | None) -> Rat
 def most_noise(found: Ratio | None) -> float:
     """Return the log-ratio, either way, up to which an arm may differ from itself: the further end of its interval."""
     if found is None or found.interval is None:
-        return 0.0
+        return math.inf
     return max(abs(math.log(found.interval.low)), abs(math.log(found.interval.high)))
 
 

@@ -41,14 +41,14 @@ def atomic_writer(path: Path) -> Generator[IO[bytes]]:
 
 
 def _is_stream(path: Path) -> bool:
-    """Say whether this is a device, a pipe or a name that /dev has for one."""
+    """Say whether this is a device, a pipe or a name that the system has for an open file, such as /dev/fd/1."""
     try:
-        mode = path.lstat().st_mode
+        mode = path.stat().st_mode
     except OSError:
         return False
-    if stat.S_ISLNK(mode):
-        return path.absolute().parent == Path("/dev")
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        return True
+    return path.is_symlink() and path.absolute().parts[1] in ("dev", "proc")
 
 
 def write_bytes_atomic(path: Path, data: bytes) -> None:

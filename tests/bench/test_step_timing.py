@@ -27,6 +27,7 @@ from rmsrepro.conf import option_names
 from rmsrepro.errors import ConfigError
 from rmsrepro.report.cells import Cell
 from rmsrepro.report.records import TimingRecord, read_records
+from rmsrepro.report.run_dirs import arm_variant
 from rmsrepro.report.runs_index import build_index
 from rmsrepro.report.tables import build_tables
 from rmsrepro.runs.atomic import read_jsonl, to_json
@@ -38,10 +39,11 @@ CPU = torch.device("cpu")
 
 
 def made_up(contest, **blocks_ms):
-    """Return a session of given times, the reference's second timing equal to its first."""
+    """Return a session of given times, the reference's second timing its first in reverse."""
     timings = {arm: Timing(tuple(1000 * ms for ms in blocks), 1) for arm, blocks in blocks_ms.items()}
     sentinel = Timing((100.0,) * 4, 1)
-    return Session("made-up", contest, "composed", "cpu", timings, {"layernorm": timings["layernorm"]}, sentinel, {})
+    again = Timing(timings["layernorm"].block_us[::-1], 1)
+    return Session("made-up", contest, "composed", "cpu", timings, {"layernorm": again}, sentinel, {})
 
 
 MNIST = contest_of_task("mnist", ["none", "layernorm", "rmsnorm"], "tiny")
@@ -145,7 +147,7 @@ def test_an_arm_is_compared_within_its_code_base():
 
 def test_ratios_noise_and_the_bound_follow_from_the_blocks():
     assert SESSION.versus_reference("rmsnorm").value == pytest.approx(0.8, rel=1e-3)
-    assert SESSION.noise("layernorm").value == 1
+    assert SESSION.noise("layernorm").value == pytest.approx(1)
     # Half of LayerNorm's step is the norm: were it free, the step would be twice as fast and no faster.
     assert SESSION.bound("layernorm").value == pytest.approx(2.0, rel=1e-3)
     assert SESSION.bound("none") is None
@@ -179,6 +181,8 @@ def test_records_fill_the_time_cells_of_the_table(tmp_path):
     assert cells[0].command == "python -m rmsrepro.bench steps --plan table10 --size small --impls composed --publish"
     assert cells[0].verdict is not None
     assert cells[0].verdict.rule != "session"
+    variants = {record.arm: record.variant for record in records if isinstance(record, TimingRecord)}
+    assert variants == {arm: arm_variant("table10", arm, "small") for arm in times}
 
 
 def test_publishing_times_keeps_lines_of_another_kind(tmp_path):

@@ -10,9 +10,11 @@ import shlex
 import pytest
 import toy
 import yaml
+from yaml import YAMLError
 
 from rmsrepro import cli
 from rmsrepro.compose import compose_config
+from rmsrepro.conf import parse_yaml
 
 AWKWARD = ["a=b", "#1", "café", "it's", "a,b", "a b", "~x", "[1]", "{", 'say "x"', "back\\slash", "007", "%20", "é(ü)"]
 
@@ -81,6 +83,17 @@ def test_the_hash_changes_with_every_setting_but_paths_logging_and_tag():
         unhashed = name in ("tag", "data.root") or name.startswith(("runs.", "track."))
         assert (config.hash() == before) == unhashed, name
         setattr(part, field, kept)
+
+
+def test_values_of_a_file_that_is_read_twice_are_the_callers_own():
+    parse_yaml("a: {b: 1}")["a"]["b"] = 2
+    assert parse_yaml("a: {b: 1}") == {"a": {"b": 1}}
+
+
+@pytest.mark.parametrize("text", ["3", "- [", "a: b: c"])
+def test_a_text_that_is_no_configuration_is_an_error_of_yaml(text):
+    with pytest.raises(YAMLError):
+        parse_yaml(text)
 
 
 def test_the_hash_does_not_depend_on_order_or_spelling():

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import yaml
-from made_up import make_run, run_line, timing_line
+from made_up import cell, make_run, run_line, timing_line
 
 from rmsrepro import conf
 from rmsrepro.errors import DataError
@@ -95,12 +95,56 @@ def test_a_run_of_an_arm_that_leaves_the_norm_to_the_default_is_that_arms(tmp_pa
     assert ([(run.plan, run.arm) for run in records], complaints) == ([("mine", "wide")], [])
 
 
-def test_a_model_is_not_said_to_fail_where_runs_ended_well_without_its_score(published):
-    own = {"plan": "table4", "task": "transformer", "data": "multi30k", "size": "small"}
-    lost = [run_line("baseline", state="diverged", seed=seed) | own for seed in (1, 2, 3)]
-    kept = run_line("baseline", seed=4) | own | {"metrics": {"valid/other": 1.0}, "primary": "valid/other"}
-    (table,) = build_tables(load_plan("table4"), build_index(published(*lost, kept), None), "small")
-    cells = [cell for cell in table.cells if cell.arm == "baseline" and cell.claim and cell.claim.fails]
-    assert {(cell.verdict.outcome, cell.verdict.reason) for cell in cells if cell.verdict} == {
-        ("not tested", "1 of 4 runs ended without a score")
-    }
+@pytest.mark.parametrize(
+    ("other", "metrics"),
+    [
+        ("done", {"metrics": {"valid/other": 1.0}, "primary": "valid/other"}),
+        ("oom", {}),
+        ("failed", {}),
+        ("running", {}),
+    ],
+)
+def test_a_model_is_not_said_to_fail_while_any_of_its_runs_has_no_score(published, other, metrics):
+    lines = [*failing(1, 2, 3), run_line("baseline", state=other, seed=4) | OF_TABLE4 | metrics]
+    found = baseline(published(*lines, trained()))
+    assert (found.outcome, found.reason) == ("not tested", "1 of 4 runs have no score")
+
+
+def test_a_model_is_not_said_to_fail_beside_one_that_failed_too_or_has_not_run(published):
+    assert baseline(published(*failing(1, 2, 3), trained())).outcome == "direction only"
+    for others in ([], [trained(0.3)]):
+        found = baseline(published(*failing(1, 2, 3), *others))
+        assert (found.outcome, found.reason) == ("not tested", "no run of LayerNorm is known to have trained")
+
+
+def test_a_model_is_not_said_to_fail_where_its_records_contradict_one_another(published):
+    twice = [run_line("baseline", seed=3) | OF_TABLE4 | bleu(value) for value in (20.0, 0.2)]
+    found = baseline(published(*failing(1, 2), *twice, trained()))
+    assert (found.outcome, found.reason) == ("not tested", "records of baseline contradict one another")
+
+
+def test_an_arm_is_not_judged_beside_a_model_that_the_paper_could_not_train(published):
+    lines = [run_line("baseline", seed=seed) | OF_TABLE4 | bleu(20.0 + seed / 10) for seed in (1, 2, 3)]
+    lines += [run_line("layernorm", seed=seed) | OF_TABLE4 | bleu(36.0 + seed / 10) for seed in (1, 2, 3)]
+    found = baseline(published(*lines), arm="layernorm")
+    assert (found.outcome, found.reason) == ("not tested", "the paper has no number to compare with")
+
+
+OF_TABLE4 = {"plan": "table4", "task": "transformer", "data": "multi30k", "size": "small"}
+
+
+def bleu(value):
+    return {"metrics": {"newstest2014/bleu": value}, "primary": "newstest2014/bleu", "direction": "max"}
+
+
+def failing(*seeds):
+    return [run_line("baseline", state="diverged", seed=seed) | OF_TABLE4 for seed in seeds]
+
+
+def trained(value=26.0):
+    return run_line("layernorm", seed=1) | OF_TABLE4 | bleu(value)
+
+
+def baseline(folder, arm="baseline"):
+    tables = build_tables(load_plan("table4"), build_index(folder, None), "small")
+    return cell(tables, arm, "test14").verdict

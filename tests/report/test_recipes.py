@@ -1,7 +1,7 @@
 """Runs of several configurations of one arm: what is shown, what is noted, and what is not compared."""
 
 import pytest
-from made_up import run_line
+from made_up import cell, run_line
 
 from rmsrepro.report.run_dirs import arm_variant
 from rmsrepro.report.runs_index import build_index
@@ -47,6 +47,24 @@ def test_a_run_that_has_just_begun_takes_no_earlier_results_place(published):
     begun = recorded("rmsnorm", now, 0.2, started=LATER, state="running")
     index = build_index(published(*recorded("rmsnorm", OLD, 0.3, 0.31), *begun), None)
     assert [run.variant for run in index.runs] == [OLD, OLD]
+
+
+def test_two_earlier_recipes_are_not_compared_and_none_is_the_papers_setting(published):
+    errors = {"rmsnorm": (0.088, 0.089, 0.0885), "layernorm": (0.104, 0.105, 0.1045)}
+    for size in ("small", "paper"):
+        lines = [line | {"size": size} for arm in errors for line in recorded(arm, OLD, *errors[arm])]
+        found = cell(build_tables(load_plan("table10"), build_index(published(*lines), None)), "rmsnorm")
+        assert (found.verdict.outcome, found.relative) == ("not tested", None)
+        assert found.verdict.reason == "not compared with layernorm, which is of an earlier recipe"
+
+
+def test_a_contradiction_among_runs_of_an_earlier_recipe_does_not_stop_todays_verdict(published):
+    now = {arm: arm_variant("table10", arm, "small") for arm in ("rmsnorm", "layernorm")}
+    errors = {"rmsnorm": (0.30, 0.31, 0.305), "layernorm": (0.33, 0.345, 0.34)}
+    lines = [line for arm in errors for line in recorded(arm, now[arm], *errors[arm])]
+    index = build_index(published(*lines, *recorded("rmsnorm", OLD, 0.1), *recorded("rmsnorm", OLD, 0.2)), None)
+    assert len(index.contradictions) == 1
+    assert cell(build_tables(load_plan("table10"), index), "rmsnorm").verdict.outcome == "direction only"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import io
 import re
 
 import pytest
+from made_up import run_line, table10
 
 from rmsrepro.report import csv_table, latex, markdown
 from rmsrepro.report.claims import Column
@@ -84,6 +85,26 @@ def test_csv_reads_back_as_it_was(table):
     assert rows[0]["ours"] == ""
     assert rows[0]["state"] == "not measured"
     assert float(rows[2]["ours"]) == pytest.approx(1 - 0.0005 / 3)
+
+
+def test_a_verdict_is_shown_with_rule_n_and_the_interval_it_rests_on(published):
+    errors = {"layernorm": (0.4000, 0.4100, 0.4050), "rmsnorm": (0.4001, 0.4104, 0.4052)}
+    lines = [
+        run_line(arm, seed=seed, error=error, size="small")
+        for arm, found in errors.items()
+        for seed, error in enumerate(found, start=1)
+    ]
+    (built,) = table10(published(*lines))
+    (row,) = [row for row in csv.DictReader(io.StringIO(csv_table.render([built]))) if row["claim"] == CLAIM]
+    assert (row["verdict"], row["verdict_n"], row["verdict_level"]) == ("not reproduced", "3", "0.9")
+    assert float(row["relative_low"]) < float(row["verdict_low"]) < float(row["verdict_high"])
+    assert row["commits"] == "c0ffee"
+    text = markdown.render([built])
+    assert re.search(r"n=3, 90% interval \[-0\.002, 0\.049\]: comparable to LayerNorm", text)
+    assert "| 0.02 [-0.01, 0.06] |" in text  # the 95 % interval
+
+
+CLAIM = "table10/rmsnorm/test_error"
 
 
 @pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])

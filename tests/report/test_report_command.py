@@ -196,5 +196,12 @@ def test_a_flag_is_not_taken_for_the_name_of_a_folder(tmp_path, monkeypatch, cap
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_may_not_be_read_is_refused_and_not_taken_for_empty(published, monkeypatch, capsys):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    folder = published(run_line())
+    assert main(["--check", "--published", str(folder)]) == 2
+    assert f"--published={folder}: cannot be read" in capsys.readouterr().err
+
+
 def test_a_folder_of_records_that_is_not_there_is_said(report, tmp_path):
     assert f"--published={tmp_path / 'none'}: no such folder" in report("plan=table10")[2]

@@ -253,6 +253,13 @@ def test_a_property_that_is_neither_yes_nor_no_is_a_contradiction_and_no_verdict
     assert "(yes/no: 0 or 1)" in index.contradictions[0]
 
 
+def test_a_property_with_two_values_is_contradictory_and_not_judged(published):
+    line = {"kind": "measurement", "schema": 1, "plan": "table1", "arm": "rmsnorm", "column": "w_matrix_rescale"}
+    lines = [line | {"value": value, "command": "c"} for value in (1, 0)]
+    found = cell(build_tables(load_plan("table1"), build_index(published(*lines), None)), "rmsnorm", "w_matrix_rescale")
+    assert (found.state, found.verdict) == ("contradictory", None)
+
+
 @pytest.mark.parametrize("ends", ["diverged diverged done", "diverged diverged diverged"])
 @pytest.mark.parametrize(
     ("size", "data", "outcome"), [("paper", "wmt14_en_de", "reproduced"), ("small", "multi30k", "direction only")]
@@ -282,6 +289,10 @@ def test_how_bleu_was_computed_and_of_which_commits_is_said(published):
     assert (same.detail, same.commits) == ("sacrebleu nrefs:1|tok:none|version:2.6.0", ("c0ffee",))
     other = shown(line(1, "c0ffee", "2.6.0"), line(2, "decaf", "2.5.1"))
     assert other.detail.startswith("runs of 2 commits; sacrebleu nrefs:1|tok:none|version:2.5.1, nrefs:1|tok:none")
+    beside = line(1, "c0ffee", "2.6.0") | {"arm": "layernorm"}
+    assert shown(line(1, "decaf", "2.6.0"), beside).detail.startswith(
+        "runs of 2 commits, those of LayerNorm among them;"
+    )
 
 
 def test_a_run_that_broke_where_another_of_its_seed_is_done_is_noted(published):

@@ -111,8 +111,28 @@ def test_an_arm_that_was_timed_with_an_earlier_recipe_is_named_and_not_compared(
             assert (found.verdict.outcome, found.detail) == ("direction only", "")
         else:
             label = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}[old]
-            assert found.detail == found.verdict.reason == f"{label} timed with an earlier recipe"
-            assert (found.verdict.outcome, found.relative) == ("not tested", None)
+            assert (found.verdict.reason, found.detail) == (f"{label} timed with an earlier recipe", "")
+            assert (found.verdict.outcome, found.verdict.n, found.relative) == ("not tested", 8, None)
+
+
+def test_a_saving_within_the_sessions_noise_is_not_judged(published):
+    reference, arm, again = timed(0.95)
+    assert cell(table10(published(reference, arm, again)), "rmsnorm", "time").verdict.outcome == "direction only"
+    noisy = [ms * other for ms, other in zip(again["block_ms"], [0.9, 1.1] * 4, strict=True)]
+    found = cell(table10(published(reference, arm, again | {"block_ms": noisy})), "rmsnorm", "time").verdict
+    assert (found.outcome, "differs from itself by" in found.reason) == ("not tested", True)
+
+
+def test_an_arm_whose_turn_has_two_times_is_not_judged(published):
+    reference, arm, again = timed(31 / 39)
+    other = arm | {"block_ms": [13.0] * 8}
+    found = cell(table10(published(reference, arm, again, other)), "rmsnorm", "time").verdict
+    assert (found.outcome, found.reason) == ("not tested", "two records give different times for the same turn")
+
+
+def test_a_timed_variant_of_another_form_cannot_be_told_from_todays(published):
+    lines = [line | {"variant": "mine"} for line in timed(31 / 39)]
+    assert cell(table10(published(*lines)), "rmsnorm", "time").verdict.outcome == "reproduced"
 
 
 def test_a_row_that_the_paper_compares_with_no_other_is_not_compared(published):

@@ -31,10 +31,8 @@ def full_ours(cell: Cell) -> Markup:
 
 def why(cell: Cell) -> str:
     """Say what a verdict rests on, or why there is none beyond that nothing was measured."""
-    if cell.state == "measured" and cell.verdict is not None:
-        return cell.verdict.reason
     if cell.state == "measured":
-        return cell.detail
+        return "; ".join(part for part in (cell.verdict.reason if cell.verdict else "", cell.detail) if part)
     said = "" if cell.state == "not measured" else cell.state
     return ": ".join(part for part in (said, cell.detail) if part)
 
