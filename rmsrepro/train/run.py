@@ -102,6 +102,7 @@ class Run:
     ) -> None:
         self.cfg, self.argv, self.factory, self.task = cfg, argv, factory, task
         self.rundir, self.world, self.device = rundir, world, device
+        self.commit = git_commit()  # now, of the source that was imported: in hours the checkout may be at another
         self.store = CheckpointStore(rundir.checkpoints)
         self.log = setup_run_logging(rundir.log) if world.is_main else None
         self.sinks: Sink | None = None
@@ -270,7 +271,7 @@ class Run:
             params=parameter_count(trainer.model),
             device=device_name(self.device),
             config_hash=cfg.hash(),
-            commit=git_commit(),
+            commit=self.commit,
             impl_requested=cfg.impl,
             items=spec.items,
             reported=cfg.train.report,

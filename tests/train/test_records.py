@@ -43,6 +43,13 @@ def test_every_norm_sees_the_same_number_of_examples_and_the_record_says_so(root
     assert toy.result(root)["facts"]["images_dropped_per_epoch"] == 1
 
 
+def test_the_commit_is_that_of_the_source_the_run_began_with(root, monkeypatch):
+    commits = iter(["began", "checked out since"])
+    monkeypatch.setattr("rmsrepro.train.run.git_commit", lambda: next(commits))
+    assert cli.main([*toy.BASE]) == 0
+    assert toy.result(root)["commit"] == "began"
+
+
 def test_what_accumulation_leaves_over_is_recorded(root):
     overrides = ("train.batch_size=8", "train.accumulate=3", "train.max_steps=null", "train.epochs=1")
     assert cli.main([*toy.BASE, *overrides]) == 0
