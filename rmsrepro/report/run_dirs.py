@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,9 +50,10 @@ def variant(values: dict[str, Any]) -> str:
 def read_run_dirs(runs_root: Path) -> tuple[list[RunRecord], list[str]]:
     """Read every run below a root that belongs to a plan; returns the records and lines about the others."""
     records, complaints, strays = [], [], 0
+    recipes: dict[str, _Recipe] = {}
     for rundir in find_runs(runs_root):
         try:
-            found = _read(rundir)
+            found = _read(rundir, recipes)
         except (DataError, OSError, KeyError, TypeError, ValueError) as error:
             said = f"no key {error}" if isinstance(error, KeyError) else str(error)
             complaints.append(one_line(f"{rundir.path}: {said}"))
@@ -65,15 +66,27 @@ def read_run_dirs(runs_root: Path) -> tuple[list[RunRecord], list[str]]:
     return records, complaints
 
 
-def _read(rundir: RunDir) -> list[RunRecord]:
-    """Return a run's record, once for each plan that has its configuration; none for a run that is no plan's."""
+@dataclass(frozen=True)
+class _Recipe:
+    """What a configuration without its seed says, its name, and each plan, with its arm, that it is a run of."""
+
+    values: dict[str, Any]
+    name: str
+    places: list[tuple[str, str]]
+
+
+def _read(rundir: RunDir, recipes: dict[str, _Recipe]) -> list[RunRecord]:
+    """Return a run's record, once for each plan that has its configuration; none for a run that is no plan's.
+
+    `recipes` keeps what is known of configurations by their text, as thousands of runs differ in their seeds only.
+    """
     state = rundir.effective_state()
     if not rundir.config_yaml.is_file():
         return []
-    values = _read_config(rundir.config_yaml)
-    places = _places_of(values)
-    if not places:
+    recipe, seed = _read_config(rundir.config_yaml, recipes)
+    if not recipe.places:
         return []
+    values = {**recipe.values, "seed": seed}
     result = _result_of(rundir, values) if state == "done" else None
     manifest = _checked(printable(read_json(rundir.manifest_json)), _MANIFEST_KINDS, rundir.manifest_json)
     status = rundir.status()
@@ -87,7 +100,7 @@ def _read(rundir: RunDir) -> list[RunRecord]:
         impl=result["impl"] if result else values["impl"],
         hardware=hardware_name(manifest["hardware"], result["device"] if result else None),
         command=published_command(manifest["command"]),
-        variant=variant(values),
+        variant=recipe.name,
         started=manifest["started"],
         commit=result["commit"] if result else text_or_none(manifest["git"], "commit"),
         result=result,
@@ -96,7 +109,7 @@ def _read(rundir: RunDir) -> list[RunRecord]:
         folder=rundir.path,
         data_checksums=texts_by_name(manifest, "data_checksums"),
     )
-    return [replace(record, plan=plan, arm=arm) for plan, arm in places]
+    return [replace(record, plan=plan, arm=arm) for plan, arm in recipe.places]
 
 
 def _result_of(rundir: RunDir, values: dict[str, Any]) -> dict[str, Any]:
@@ -109,19 +122,28 @@ def _result_of(rundir: RunDir, values: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def _read_config(path: Path, recipes: dict[str, _Recipe]) -> tuple[_Recipe, int]:
+    """Return a run's configuration and seed; raises DataError."""
     text = path.read_text()
     found = _SEED.search(text)
     if found is None:
         raise DataError(f"{path}: it has no seed")
+    text = _SEED.sub("", text, count=1)
+    if text not in recipes:
+        values = _checked_config(text, path)
+        name = variant(values)
+        recipes[text] = _Recipe(values, name, _places_of(values, name))
+    return recipes[text], int(found[1])
+
+
+def _checked_config(text: str, path: Path) -> dict[str, Any]:
     try:
-        # Without its seed, as thousands of runs differ in nothing else and parsing is slow.
-        values = _checked(parse_yaml(_SEED.sub("", text, count=1)), _CONFIG_KINDS, path)
+        values = _checked(parse_yaml(text), _CONFIG_KINDS, path)
     except (YAMLError, OmegaConfBaseException) as error:
         raise DataError(f"{path}: not valid YAML ({error})") from error
     if values["size"] not in SIZES:
         raise DataError(f"{path}: size is {values['size']}; allowed are {', '.join(SIZES)}")
-    return {**values, "seed": int(found[1])}
+    return values
 
 
 def _checked(values: Any, kinds: dict[str, type], path: Path) -> dict[str, Any]:
@@ -145,9 +167,9 @@ def published_command(command: str) -> str:
     return shlex.join(part for part in shlex.split(command) if not _LOCAL.match(part))
 
 
-def _places_of(values: dict[str, Any]) -> list[tuple[str, str]]:
+def _places_of(values: dict[str, Any], name: str) -> list[tuple[str, str]]:
     """Return each plan, with its arm, that a resolved configuration is a run of: two plans may share runs."""
-    name, found = variant(values), []
+    found = []
     norm, size = f"norm={values['norm']['name']}", values["size"]
     for plan in _plans_of(values["task"]["name"]):
         for arm in plan.arms:
