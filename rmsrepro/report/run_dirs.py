@@ -86,7 +86,7 @@ def _read(rundir: RunDir, recipes: dict[str, _Recipe]) -> list[RunRecord]:
     recipe, seed = _read_config(rundir.config_yaml, recipes)
     if not recipe.places:
         return []
-    values = {**recipe.values, "seed": seed}
+    values: dict[str, Any] = {**recipe.values, "seed": seed}
     result = _result_of(rundir, values) if state == "done" else None
     manifest = _checked(printable(read_json(rundir.manifest_json)), _MANIFEST_KINDS, rundir.manifest_json)
     status = rundir.status()
