@@ -10,6 +10,7 @@ from typing import Any
 from rmsrepro.arguments import Parser
 from rmsrepro.errors import ConfigError, DataError
 from rmsrepro.report.fields import printable
+from rmsrepro.report.metrics import facts_of
 from rmsrepro.report.side_by_side import read_run
 from rmsrepro.report.statistics import paired_bleu
 
@@ -101,8 +102,7 @@ def _first_set(run: Path, result: dict[str, Any]) -> str:
 
 
 def _sets(run: Path, result: dict[str, Any]) -> dict[str, Any]:
-    facts = result.get("facts")
-    scores = facts.get("scores") if isinstance(facts, dict) else None
+    scores = facts_of(result).get("scores")
     if not isinstance(scores, dict) or not scores:
         raise DataError(f"{run}: a run of {result['task']} translates nothing; name runs of transformer or rnnsearch")
     return scores

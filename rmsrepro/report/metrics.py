@@ -26,6 +26,12 @@ _UNITS = {
 }
 
 
+def facts_of(result: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what a result says beside its metrics; nothing where there is no result or that is no mapping."""
+    facts = (result or {}).get("facts")
+    return facts if isinstance(facts, dict) else {}
+
+
 def unit_of(result: dict[str, Any], metric: str) -> Unit:
     """Return the unit of one metric of a result; raises DataError when nobody declares it."""
     declared = result.get("units") or {}

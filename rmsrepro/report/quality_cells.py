@@ -11,7 +11,7 @@ from rmsrepro.report.claims import Column
 from rmsrepro.report.comparable import lost, unlike, without
 from rmsrepro.report.curve_readings import READINGS, OverArms, read_off, why_missing
 from rmsrepro.report.layout import Layout, LayoutRow
-from rmsrepro.report.metrics import metric_of, value_of
+from rmsrepro.report.metrics import facts_of, metric_of, value_of
 from rmsrepro.report.records import RunRecord
 from rmsrepro.report.runs_index import Index
 from rmsrepro.report.statistics import difference, estimate
@@ -65,10 +65,11 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
         cell.detail = "; ".join(filter(None, (cell.detail, earlier, commits, scored, apart)))
     if not apart and (theirs_lost := lost(their_runs, theirs, column, metric)):
         apart = f"{layout.label(cell.reference or '')}: {theirs_lost}"
-    contradiction = _contradiction(index, plan, cell)
-    against = (contradiction or lost(runs, values, column, metric), apart)
-    cell.verdict = _verdict(cell, layout, runs, values, theirs, against, contradiction, paper_setting)
-    if cell.claim is not None and cell.claim.fails and cell.verdict and cell.verdict.outcome != "not tested":
+    fails = cell.claim is not None and cell.claim.fails
+    gone = _scoreless(runs, values) if fails else lost(runs, values, column, metric)
+    against = (_contradiction(index, plan, cell) or gone, apart)
+    cell.verdict = _verdict(cell, layout, runs, values, theirs, against, paper_setting)
+    if fails and cell.verdict and cell.verdict.outcome != "not tested":
         cell.state = "measured"  # runs without a score are what there was to find
     return cell
 
@@ -76,6 +77,12 @@ def quality_cell(layout: Layout, index: Index, row: LayoutRow, key: str, size: s
 def _contradiction(index: Index, plan: Plan, cell: Cell) -> str:
     arms = [arm for arm in (cell.arm, cell.reference or "") if index.is_contradicted(plan, arm, cell.size)]
     return f"records of {' and '.join(arms)} contradict one another" if arms else ""
+
+
+def _scoreless(runs: list[RunRecord], values: dict[int, float]) -> str:
+    """Say how many runs of a model that may fail have neither a score nor diverged; empty if none."""
+    count = sum(run.state != "diverged" and run.seed not in values for run in runs)
+    return f"{count} of {len(runs)} runs have no score" if count else ""
 
 
 def run_command(layout: Layout, arm: str, size: str, runs: list[RunRecord]) -> str:
@@ -145,8 +152,7 @@ def _describe(cell: Cell, runs: list[RunRecord]) -> None:
 
 def _signatures(run: RunRecord) -> set[str]:
     """Return how a run's BLEU was computed, for all of its test sets; none where it does not say."""
-    facts = (run.result or {}).get("facts")
-    scores = facts.get("scores") if isinstance(facts, dict) else None
+    scores = facts_of(run.result).get("scores")
     sets = scores.values() if isinstance(scores, dict) else ()
     return {str(one["bleu_signature"]) for one in sets if isinstance(one, dict) and one.get("bleu_signature")}
 
@@ -189,7 +195,6 @@ def _verdict(
     ours: dict[int, float],
     theirs: dict[int, float],
     against: tuple[str, str],
-    contradiction: str,
     paper_setting: bool,
 ) -> Verdict | None:
     claim = cell.claim
@@ -199,13 +204,12 @@ def _verdict(
         return smoke_run(len(ours))
     if claim.fails:
         diverged = sum(run.state == "diverged" for run in runs)
-        scoreless = sum(run.state != "diverged" and run.seed not in ours for run in runs)
         return judge_failure(
             claim,
             ours,
             diverged,
             paper_setting=paper_setting,
-            lost=contradiction or (f"{scoreless} of {len(runs)} runs have no score" if scoreless else ""),
+            lost=against[0],
             reference=(layout.label(claim.reference or ""), theirs.values()),
         )
     reference = layout.claims.get((claim.reference or "", cell.column))

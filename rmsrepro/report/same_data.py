@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rmsrepro.report.metrics import facts_of
 from rmsrepro.report.records import RunRecord
 
 #: Facts of a result that name contents, for records without checksums. Others differ from run to run, or by settings.
@@ -14,8 +15,7 @@ def contents(runs: Iterable[RunRecord]) -> dict[str, str]:
     """Return what runs of the same data say of it together: checksums by file, and facts that name contents."""
     found: dict[str, str] = {}
     for run in runs:
-        facts = (run.result or {}).get("facts")
-        named = facts if isinstance(facts, dict) else {}
+        named = facts_of(run.result)
         found |= {key: str(named[key]) for key in _NAMING_FACTS if key in named}
         found |= run.data_checksums
     return found

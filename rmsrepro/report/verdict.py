@@ -230,7 +230,7 @@ def refuse_session(
     rule, n = "session", len(theirs_s)
     if sentinel_drift is not None and abs(sentinel_drift) > MOST_DRIFT:
         return Verdict("not tested", rule, f"the sentinel drifted by {sentinel_drift:+.1%} over the session", n)
-    drift = ratio_drift(ours_s, theirs_s, ALPHA) if n >= MIN_RUNS else None
+    drift = ratio_drift(ours_s, theirs_s, ALPHA)
     if drift is not None and abs(drift) > MOST_DRIFT:
         return Verdict("not tested", rule, f"the ratio drifted by {drift:+.1%} over the session", n)
     found = noise_of(timed_twice)
